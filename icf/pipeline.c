@@ -167,11 +167,7 @@ static struct elfrw_err *find_refs(const struct job *job)
 {
 	struct icf_program *prog = &job->run->prog;
 	ELFRW_TRY(icf_find_refs(prog, job->opt->threads));
-	if (prog->inferred && prog->arch->needs_relocs)
-		return elfrw_error(
-			"has no relocations of code, which are needed for %s: link it with --emit-relocs",
-			prog->arch->name);
-	if (prog->arch->needs_relocs && !prog->mapped)
+	if (prog->arch->needs_relocs && !prog->mapped && !prog->inferred)
 		return elfrw_error("has no mapping symbols, which tell code from data");
 	return NULL;
 }

@@ -85,6 +85,15 @@ static inline bool elfrw_form_is_low(const struct elfrw_form *f)
 	return f->base == ELFRW_BASE_IN_PAGE || f->base == ELFRW_BASE_REMAINDER;
 }
 
+/* What a high half that names PAGE may name together with low halves: [*FROM, *TO). */
+static inline void elfrw_form_span(const struct elfrw_form *high, uint64_t page, uint64_t *from,
+				   uint64_t *to)
+{
+	uint64_t size = (uint64_t)1 << high->page;
+	*from = high->base == ELFRW_BASE_HIGH ? page - size / 2 : page;
+	*to = *from + size;
+}
+
 /* What the field at P names.  PLACE is what it counts from: its own place, or as the architecture
  * says (x86-64: the end of the instruction).  A low half counts from what its high half names. A
  * high half alone names the place from which the low half counts. */

@@ -257,7 +257,8 @@ static struct elfrw_err *find_sources(struct flow *f, uint64_t from[MAX_SOURCES]
 				give_up(f, k);
 			continue;
 		}
-		if (e.op != ELFRW_OP_ADDRESS && e.op != ELFRW_OP_MOV)
+		if (e.op != ELFRW_OP_ADDRESS && e.op != ELFRW_OP_MOV &&
+		    !(ref[r].pair && (ref[r].flags & ICF_REF_LEA)))
 			continue;
 		if (f->source.len < MAX_SOURCES)
 			from[f->source.len] = ref[r].target;
@@ -277,12 +278,18 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 	f->source.len = 0;
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
-		if (!in->pcrel_size || in->target - u->start >= u->end - u->start ||
-		    icf_effect_at(f->prog, f->unit, &f->t, k).op != ELFRW_OP_ADDRESS ||
-		    elfrw_form_is_high(&arch->form[arch->pcrel_form(in)]))
+		struct icf_def d;
+		if (in->pcrel_size && icf_is_half(arch, in))
+			continue;
+		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
+		if ((e.op != ELFRW_OP_ADDRESS || !in->pcrel_size) && e.op != ELFRW_OP_ADD)
+			continue;
+		d = icf_effect(f->prog, f->unit, &f->t, k, e.dst);
+		uint64_t to = icf_address_at(f->prog, f->unit, &f->t, k);
+		if (d.kind != ICF_DEF_ADDRESS || to - u->start >= u->end - u->start)
 			continue;
 		if (f->source.len < MAX_SOURCES)
-			from[f->source.len] = in->target;
+			from[f->source.len] = to;
 		uint32_t *slot = VEC_PUSH(&f->source);
 		if (!slot)
 			return &elfrw_err_nomem;

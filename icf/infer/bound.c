@@ -4,6 +4,7 @@
 #include "icf/infer/defs.h"
 
 #define WINDOW 64 /* instructions searched */
+#define JOINS  2  /* places where paths join, on one path */
 
 /* The index of a table, as compared: a register, or the memory that it was loaded from. */
 struct place {
@@ -26,6 +27,7 @@ struct search {
 	uint8_t cond; /* enum elfrw_cond; OTHER: none */
 	bool taken;
 	bool past_calls; /* of functions that do not return */
+	unsigned joins;  /* places passed where paths join */
 };
 
 static void lower(uint64_t *best, uint64_t bound)
@@ -181,26 +183,72 @@ static bool step_back(const struct search *s, size_t *k, bool *taken)
 	return true;
 }
 
+/* Goes back over instruction K; TAKEN: which jumped.  false: the search ends. */
+static bool visit(struct search *s, size_t k, bool taken, uint64_t *cap)
+{
+	const struct elfrw_insn *in = &s->t->insn.data[k].in;
+	if (in->kind == ELFRW_INSN_JMP && taken)
+		return true;
+	if (in->kind == ELFRW_INSN_JCC)
+		meet_jump(s, k, taken);
+	else if (icf_ends_block(in))
+		return false;
+	else {
+		meet_comparison(s, k);
+		return pass(s, k, cap);
+	}
+	return true;
+}
+
+static uint64_t join(const struct search *s, size_t at);
+
 /* Goes back from instruction AT. */
 static uint64_t find(struct search *s, size_t at, uint64_t *cap)
 {
 	size_t k = at;
 	bool taken;
-	for (size_t n = 0; n < WINDOW && step_back(s, &k, &taken); n++) {
-		const struct elfrw_insn *in = &s->t->insn.data[k].in;
-		if (in->kind == ELFRW_INSN_JMP && taken)
-			continue;
-		if (in->kind == ELFRW_INSN_JCC)
-			meet_jump(s, k, taken);
-		else if (icf_ends_block(in))
+	for (size_t n = 0; n < WINDOW; n++) {
+		if (!step_back(s, &k, &taken)) {
+			if (!s->best)
+				s->best = join(s, k);
 			break;
-		else {
-			meet_comparison(s, k);
-			if (!pass(s, k, cap))
-				break;
 		}
+		if (!visit(s, k, taken, cap))
+			break;
 	}
 	return s->best;
+}
+
+/* The bound that the path over instruction K shows. */
+static uint64_t find_over(const struct search *s, size_t k, bool taken)
+{
+	struct search path = *s;
+	uint64_t cap = 0;
+	path.joins++;
+	if (!visit(&path, k, taken, &cap))
+		return path.best;
+	return find(&path, k, &cap);
+}
+
+/* Several paths lead to instruction AT, for example into a loop and round it.  If there is a
+ * comparison on each of them, the largest bound counts.  Only for tables whose entries never
+ * change. */
+static uint64_t join(const struct search *s, size_t at)
+{
+	const struct icf_trace *t = s->t;
+	uint32_t pos = t->insn.data[at].pos;
+	uint64_t ret = 0;
+	if (!s->past_calls || s->joins == JOINS || at == 0 || !icf_trace_bit(t->target.data, pos))
+		return 0;
+	if (!icf_ends_block(&t->insn.data[at - 1].in) && !(ret = find_over(s, at - 1, false)))
+		return 0;
+	for (size_t e = icf_first_edge(t, pos); e < t->edge.len && t->edge.data[e].to == pos; e++) {
+		uint64_t one = find_over(s, t->edge.data[e].from, true);
+		if (!one)
+			return 0;
+		ret = one > ret ? one : ret;
+	}
+	return ret;
 }
 
 uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,

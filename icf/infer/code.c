@@ -302,17 +302,17 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 	for (size_t k = 0; k < t->insn.len; k++)
 		jumps |= t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
 	for (size_t k = 0; k < t->insn.len; k++) {
-		const struct elfrw_insn *in = &t->insn.data[k].in;
-		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
-			      in->kind == ELFRW_INSN_JCC;
-		if (branch || !in->pcrel_size || in->target - u->start >= u->end - u->start)
+		uint64_t to;
+		bool computes;
+		if (!icf_names_place(prog, i, t, k, &to, &computes) ||
+		    to - u->start >= u->end - u->start)
 			continue;
-		if (!(in->flags & ELFRW_INSN_LEA))
+		if (!computes)
 			return true;
 		/* A label whose address is taken, unless jumps could use it. */
-		if (in->target == u->start || jumps)
+		if (to == u->start || jumps)
 			continue;
-		if (begins_behind_stop(t, in->target - u->start))
+		if (begins_behind_stop(t, to - u->start))
 			return true;
 	}
 	return false;
@@ -463,7 +463,8 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			icf_set_bit(named, ref[r].target);
+			if (!icf_names_page(&ref[r]))
+				icf_set_bit(named, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].kind == ICF_DATA_ADDRESS)

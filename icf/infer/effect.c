@@ -12,9 +12,8 @@ struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 	return e;
 }
 
-/* The low half by which instruction AT computes an address, or NULL. */
-static const struct icf_ref *low_at(const struct icf_program *prog, uint32_t unit,
-				    const struct icf_trace *t, size_t at)
+const struct icf_ref *icf_low_at(const struct icf_program *prog, uint32_t unit,
+				 const struct icf_trace *t, size_t at)
 {
 	const struct icf_unit *u = &prog->unit.data[unit];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -22,9 +21,27 @@ static const struct icf_ref *low_at(const struct icf_program *prog, uint32_t uni
 	if (!prog->arch->low_form)
 		return NULL;
 	size_t i = LOWER_BOUND(0, u->n_ref, mid, ref[mid].off < pos);
-	return i < u->n_ref && ref[i].off == pos && ref[i].pair && (ref[i].flags & ICF_REF_LEA)
-		       ? &ref[i]
-		       : NULL;
+	return i < u->n_ref && ref[i].off == pos && ref[i].pair ? &ref[i] : NULL;
+}
+
+/* The low half by which instruction AT computes an address, or NULL. */
+static const struct icf_ref *low_at(const struct icf_program *prog, uint32_t unit,
+				    const struct icf_trace *t, size_t at)
+{
+	const struct icf_ref *low = icf_low_at(prog, unit, t, at);
+	return low && (low->flags & ICF_REF_LEA) ? low : NULL;
+}
+
+bool icf_names_place(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+		     size_t at, uint64_t *to, bool *computes)
+{
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	const struct icf_ref *low = in->pcrel_size ? NULL : icf_low_at(prog, unit, t, at);
+	bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+		      in->kind == ELFRW_INSN_JCC;
+	*to = low ? low->target : in->target;
+	*computes = low ? low->flags & ICF_REF_LEA : in->flags & ELFRW_INSN_LEA;
+	return low || (in->pcrel_size && !branch && !icf_is_half(prog->arch, in));
 }
 
 uint64_t icf_address_at(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,

@@ -45,6 +45,15 @@ static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_
 struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 				  const struct icf_trace *t, size_t at);
 
+/* The low half of an address in instruction AT, or NULL. */
+const struct icf_ref *icf_low_at(const struct icf_program *prog, uint32_t unit,
+				 const struct icf_trace *t, size_t at);
+
+/* Does instruction AT, which is no branch, refer to a place by a PC-relative operand or a low half?
+ * *TO: it; *COMPUTES: its address is computed, and it is not read or written here. */
+bool icf_names_place(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+		     size_t at, uint64_t *to, bool *computes);
+
 /* The address that instruction AT, of kind ICF_DEF_ADDRESS, computes. */
 uint64_t icf_address_at(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
 			size_t at);

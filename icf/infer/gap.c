@@ -32,6 +32,18 @@ static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
 	return u->kind == ICF_UNIT_RIGID && !u->n_fde && !prog->exec.data[u->sec].linkage;
 }
 
+/* Marks all units that the half REF may name with WHAT. */
+static void see_page(const struct icf_program *prog, const struct icf_ref *ref, uint8_t *mark,
+		     uint8_t what)
+{
+	uint64_t from, to;
+	elfrw_form_span(icf_ref_form(prog, ref), ref->target, &from, &to);
+	uint32_t k =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
+	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)
+		mark[k] |= what;
+}
+
 struct elfrw_err *icf_find_blind(struct icf_program *prog)
 {
 	enum { ENTERED = 1, SEEN = 2 };
@@ -41,6 +53,10 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			if (icf_names_page(&ref[r])) {
+				see_page(prog, &ref[r], mark, SEEN);
+				continue;
+			}
 			uint32_t k = icf_in_exec(prog, ref[r].target)
 					     ? icf_unit_at(prog, ref[r].target)
 					     : ICF_NONE;
@@ -161,6 +177,7 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 	uint64_t size = u->end - u->start;
 	struct icf_trace t = { 0 }; /* the last instructions only */
 	struct icf_insn_at a;
+	struct icf_halves halves = { 0 };
 	struct elfrw_err *err = VEC_RESERVE(&t.insn, 4 * KEEP) ? NULL : &elfrw_err_nomem;
 	for (uint64_t pos = 0; pos < size && !err; pos += a.in.len) {
 		a.pos = (uint32_t)pos;
@@ -176,12 +193,16 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 		if (!ret->sums &&
 		    (a.in.kind == ELFRW_INSN_CALL_IND || a.in.kind == ELFRW_INSN_JMP_IND))
 			ret->sums = icf_call_adds(prog, i, &t, t.insn.len - 1);
-		if (!(a.in.flags & ELFRW_INSN_LEA) || !a.in.pcrel_size)
+		uint64_t to = a.in.target;
+		bool pair = icf_half_names(prog->arch, &halves, &a.in, code + pos, &to) &&
+			    !(a.in.flags & ELFRW_INSN_MEM),
+		     one = (a.in.flags & ELFRW_INSN_LEA) && a.in.pcrel_size &&
+			   !icf_is_half(prog->arch, &a.in);
+		if (!pair && !one)
 			continue;
 		struct icf_named_at *n = VEC_PUSH(&ret->name);
 		if (n)
-			*n = (struct icf_named_at){ a.in.target, (uint32_t)pos,
-						    icf_in_exec(prog, a.in.target) };
+			*n = (struct icf_named_at){ to, (uint32_t)pos, icf_in_exec(prog, to) };
 		else
 			err = &elfrw_err_nomem;
 	}
@@ -303,7 +324,9 @@ static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_
 		if (!g->name.data[k].code)
 			base.v.data[base.v.len++] = g->name.data[k].va;
 	for (uint32_t r = 0; r < u->n_ref && ok; r++)
-		if (!icf_in_exec(prog, ref[r].target))
+		if (icf_names_page(&ref[r]))
+			continue;
+		else if (!icf_in_exec(prog, ref[r].target))
 			base.v.data[base.v.len++] = ref[r].target;
 		else if (icf_unit_at(prog, ref[r].target) == ICF_NONE)
 			keep_padding(prog, i, &ref[r]);

@@ -60,7 +60,10 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!prog->img->pic) {
 		icf_infer_loose(prog, prog->img->ehdr.e_entry,
 				"its addresses are fixed and have no relocations");
-		return icf_infer_fixed(prog, threads);
+		ELFRW_TRY(icf_infer_fixed(prog, threads));
+		/* Else addresses of code are numbers, also those that count from an instruction. */
+		if (!prog->arch->low_form)
+			return NULL;
 	}
 	struct icf_islands islands = { 0 };
 	struct icf_places named = { 0 };

@@ -47,6 +47,25 @@ static bool mark_entries(const struct icf_program *prog, struct icf_bits *entry)
 	return true;
 }
 
+/* What code refers to. */
+static bool name_refs(const struct icf_program *prog, struct icf_bits *named)
+{
+	struct icf_places half = { 0 };
+	bool ok = true;
+	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].kind != ICF_REF_BRANCH && !icf_names_page(&ref[r]))
+				icf_set_bit(named, ref[r].target);
+		half.v.len = 0;
+		ok = icf_push_half_names(prog, &prog->unit.data[i], &half, NULL);
+		for (size_t k = 0; k < half.v.len; k++)
+			icf_set_bit(named, half.v.data[k]);
+	}
+	VEC_FREE(&half.v);
+	return ok;
+}
+
 struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map)
 {
 	uint64_t lo = UINT64_MAX, hi = 0, sum = 0;
@@ -71,11 +90,9 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 		icf_data_map_deinit(map);
 		return &elfrw_err_nomem;
 	}
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].kind != ICF_REF_BRANCH)
-				icf_set_bit(&map->named, ref[r].target);
+	if (!name_refs(prog, &map->named)) {
+		icf_data_map_deinit(map);
+		return &elfrw_err_nomem;
 	}
 	for (size_t i = 0; i < prog->dynreloc.len; i++)
 		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)

@@ -1,6 +1,7 @@
 /* measure.c: which tables the indirect jumps of one unit go through.  Each explained jump says more
  * about the others, so the search is repeated until nothing new is learnt. */
 #include "icf/infer/unit.h"
+#include "icf/infer/effect.h"
 
 /* The targets of jump K of unit I, which goes through the tables of J and nothing else. */
 static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k,
@@ -164,7 +165,7 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 	struct icf_trace *t = &f->t;
 	bool good;
 	ELFRW_TRY(icf_trace_pads(f->prog, i, t, &good));
-	good = good && f->joined;
+	good = good && f->joined && !f->half_code;
 	for (size_t k = 0; k < t->insn.len && good; k++) {
 		uint64_t va = u->start + t->insn.data[k].pos;
 		const struct elfrw_insn *in = &t->insn.data[k].in;
@@ -172,8 +173,10 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 		/* The unit also takes no address of a label, does not read its own code, and does
 		 * not call its inside. */
 		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
-		good = good && (!in->pcrel_size || branch ||
-				in->target - u->start - 1 >= u->end - u->start - 1);
+		const struct icf_ref *low = icf_low_at(f->prog, i, t, k);
+		uint64_t to = low ? low->target : in->target;
+		good = good && ((!in->pcrel_size && !low) || branch ||
+				to - u->start - 1 >= u->end - u->start - 1);
 	}
 	t->sealed = good;
 	t->plain = good && !f->cand.v.len;
@@ -205,11 +208,12 @@ struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret)
 		return NULL;
 	}
 	for (size_t k = 0; k < f->t.insn.len && good; k++) {
-		const struct elfrw_insn *in = &f->t.insn.data[k].in;
+		uint64_t to;
+		bool computes;
 		/* A sum with a label may have been kept in memory. */
-		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size &&
-		    in->target - u->start < u->end - u->start && in->target != u->start)
-			ELFRW_TRY(icf_name_labels(f, i, in->target, &good));
+		if (icf_names_place(prog, i, &f->t, k, &to, &computes) && computes &&
+		    to - u->start < u->end - u->start && to != u->start)
+			ELFRW_TRY(icf_name_labels(f, i, to, &good));
 	}
 	*ret = good;
 	f->todo.v.len = 0;

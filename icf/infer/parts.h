@@ -38,6 +38,25 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
 }
 
+/* The last high half that was put into each register, where FORM is not 0.  Starts as { 0 }. */
+struct icf_halves {
+	uint64_t page[ELFRW_MAX_REGS];
+	uint8_t form[ELFRW_MAX_REGS];
+};
+
+/* Call it for each instruction in turn.  IN, decoded from CODE, adds a low half to a high one: *RET
+ * is what both name.  Else false.  half.c */
+bool icf_half_names(const struct elfrw_arch *arch, struct icf_halves *h,
+		    const struct elfrw_insn *in, const uint8_t *code, uint64_t *ret);
+
+/* Does unit U have references with ICF_REF_HALF? */
+bool icf_has_halves(const struct icf_program *prog, const struct icf_unit *u);
+
+/* If it has, appends to ALL what its halves may name, and to COMPUTED (may be NULL) that of which
+ * the address is computed.  false: out of memory. */
+bool icf_push_half_names(const struct icf_program *prog, const struct icf_unit *u,
+			 struct icf_places *all, struct icf_places *computed);
+
 /* code.c: sets the bits in PADS (of code) where a landing pad begins, of all LSDAs that can be
  * read. */
 void icf_mark_pads(const struct icf_program *prog, struct icf_bits *pads);

@@ -109,6 +109,9 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 {
 	uint64_t room = (icf_table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4,
 		 bound = j->bound, n = 0, word;
+	/* What halves of addresses name is not known for certain, so nothing else shows the end. */
+	if (f->prog->arch->low_form && !bound)
+		return 0;
 	if (j->cap && room > j->cap)
 		room = j->cap;
 	for (; n < (bound && bound < room ? bound : room); n++) {
@@ -147,11 +150,30 @@ void icf_pin_unit(struct icf_program *prog, uint32_t i)
 static bool loads_word(const struct icf_finder *f, uint32_t i, size_t k)
 {
 	const struct elfrw_insn *in = &f->t.insn.data[k].in;
-	if (!in->pcrel_size || !(in->flags & ELFRW_INSN_MEM))
+	if (!(in->flags & ELFRW_INSN_MEM) || (!in->pcrel_size && !icf_low_at(f->prog, i, &f->t, k)))
 		return false;
 	struct elfrw_effect e = icf_effect_at(f->prog, i, &f->t, k);
 	return (e.op == ELFRW_OP_SIGN_EXTEND && e.from == 4) ||
 	       (e.op == ELFRW_OP_LOAD && e.width == 4);
+}
+
+/* Adds what halves of addresses in unit U may name. */
+static struct elfrw_err *name_halves(struct icf_finder *f, const struct icf_unit *u)
+{
+	struct icf_places all = { 0 }, computed = { 0 };
+	bool ok = icf_push_half_names(f->prog, u, &all, &computed);
+	f->half_code = false;
+	for (size_t k = 0; k < all.v.len && ok; k++)
+		if (icf_in_exec(f->prog, all.v.data[k]))
+			f->half_code = true;
+		else
+			ok = push_place(&f->bases, all.v.data[k]);
+	for (size_t k = 0; k < computed.v.len && ok; k++)
+		ok = icf_in_exec(f->prog, computed.v.data[k]) ||
+		     push_place(&f->leas, computed.v.data[k]);
+	VEC_FREE(&all.v);
+	VEC_FREE(&computed.v);
+	return ok ? NULL : &elfrw_err_nomem;
 }
 
 /* Finds the jump targets of unit I (in f->t), and its references outside of the code. */
@@ -165,16 +187,19 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		if (ref[r].kind == ICF_REF_BRANCH && !push_place(&f->branches, ref[r].target))
 			return &elfrw_err_nomem;
-		if (ref[r].kind == ICF_REF_BRANCH || icf_in_exec(f->prog, ref[r].target))
+		if (ref[r].kind == ICF_REF_BRANCH || icf_in_exec(f->prog, ref[r].target) ||
+		    icf_names_page(&ref[r]))
 			continue;
 		if (!push_place(&f->bases, ref[r].target) ||
 		    ((ref[r].flags & ICF_REF_LEA) && !push_place(&f->leas, ref[r].target)))
 			return &elfrw_err_nomem;
 	}
+	ELFRW_TRY(name_halves(f, u));
 	for (size_t k = 0; k < f->t.insn.len; k++) {
-		const struct elfrw_insn *in = &f->t.insn.data[k].in;
-		if (loads_word(f, i, k) && icf_distance_at(f->prog, in->target, &word) &&
-		    !push_place(&f->loads, in->target))
+		uint64_t to;
+		bool computes;
+		if (loads_word(f, i, k) && icf_names_place(f->prog, i, &f->t, k, &to, &computes) &&
+		    icf_distance_at(f->prog, to, &word) && !push_place(&f->loads, to))
 			return &elfrw_err_nomem;
 	}
 	sort_places(&f->branches);
@@ -234,7 +259,8 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	ELFRW_TRY(pin_tables(f, i));
 	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
-		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
+		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target) &&
+		    (!icf_names_page(&ref[r]) || f->half_code)) {
 			/* An undelimited unit may be several functions: its jumps prove nothing. */
 			if (!u->n_sym && !u->n_fde) {
 				icf_set_unit_flag(f->prog, i, ICF_UNIT_RELATIVE);

@@ -41,7 +41,8 @@ struct icf_finder {
 	} linked[64];               /* answers of are_linked() */
 	struct icf_places branches; /* its jump targets and callees; ascending */
 	struct icf_places bases,
-		leas; /* the data that it refers to; that whose address it computes; ascending */
+		leas;   /* the data that it refers to; that whose address it computes; ascending */
+	bool half_code; /* halves of addresses in it may name code */
 	struct icf_places loads;    /* fixed places from which the unit in `t` loads 4 bytes */
 	struct icf_indices todo;    /* unexplained jumps of that unit */
 	struct icf_indices closed;  /* jumps that were just explained */

@@ -271,7 +271,9 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
-		if (ref[r].kind == ICF_REF_BRANCH || !icf_in_exec(prog, ref[r].target))
+		/* All that a half may name is pinned. */
+		if (ref[r].kind == ICF_REF_BRANCH || !icf_in_exec(prog, ref[r].target) ||
+		    icf_names_page(&ref[r]))
 			continue;
 		uint32_t k = icf_unit_at(prog, ref[r].target);
 		if (k == ICF_NONE) {

@@ -250,6 +250,12 @@ static inline const struct elfrw_form *icf_ref_form(const struct icf_program *pr
 	return &prog->arch->form[ref->form];
 }
 
+/* Does REF, which has ICF_REF_HALF, name a page and not a place? */
+static inline bool icf_names_page(const struct icf_ref *ref)
+{
+	return (ref->flags & ICF_REF_HALF) && !ref->pair;
+}
+
 /* Is the PC-relative field of IN the high half of an address?  Its target is then a page. */
 static inline bool icf_is_half(const struct elfrw_arch *arch, const struct elfrw_insn *in)
 {

@@ -40,19 +40,11 @@ struct finder {
 	bool jumps;              /* the unit jumps indirectly */
 };
 
-/* What a high half that names PAGE may name with its low halves: [*FROM, *TO). */
-static void span_of(const struct elfrw_form *high, uint64_t page, uint64_t *from, uint64_t *to)
-{
-	uint64_t size = (uint64_t)1 << high->page;
-	*from = high->base == ELFRW_BASE_HIGH ? page - size / 2 : page;
-	*to = *from + size;
-}
-
 /* Could a place that moves with the code be what the high half REF names? */
 static bool may_move(const struct icf_program *prog, const struct icf_ref *ref)
 {
 	uint64_t from, to;
-	span_of(icf_ref_form(prog, ref), ref->target, &from, &to);
+	elfrw_form_span(icf_ref_form(prog, ref), ref->target, &from, &to);
 	for (size_t e = 0; e < prog->exec.len; e++)
 		if (from < prog->exec.data[e].end && prog->exec.data[e].start < to)
 			return true;
@@ -157,7 +149,7 @@ static void leave(const struct finder *f, struct icf_ref *high)
 		return;
 	}
 	high->flags = ICF_REF_HALF;
-	span_of(icf_ref_form(f->prog, high), high->target, &from, &to);
+	elfrw_form_span(icf_ref_form(f->prog, high), high->target, &from, &to);
 	if (!is_named(f, f->u->start + high->off, from, to, &named))
 		return;
 	high->target = named;
@@ -169,21 +161,27 @@ static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t f
 {
 	const struct icf_ref *low = f->low.data + first;
 	size_t n = f->low.len - first;
-	bool one = true, computes = false;
+	bool one = true, computes = false, data = f->prog->inferred;
 	for (size_t i = 0; i < n; i++) {
+		data &= !icf_in_exec(f->prog, low[i].target);
 		one &= low[i].target == low[0].target;
 		computes |= (low[i].flags & ICF_REF_LEA) != 0;
 	}
 	for (size_t i = 0; i < n && !(all && one); i++)
 		ELFRW_TRY(refuse_frames(f, &low[i]));
-	if (n && ((all && one && !f->jumps) || !may_move(f->prog, high))) {
+	/* Low halves of data never change, whatever enters between the halves. */
+	if (n && ((all && (data || (one && !f->jumps))) || !may_move(f->prog, high))) {
 		high->target = low[0].target;
 		high->flags = computes ? ICF_REF_LEA : 0;
 		if (high->target - f->u->start < f->u->end - f->u->start)
 			f->u->flags |= ICF_UNIT_DATA_READ;
 		return NULL;
 	}
-	f->low.len = first;
+	/* Nothing else tells what they name. */
+	for (size_t i = first; i < first + n && f->prog->inferred; i++)
+		f->low.data[i].flags |= ICF_REF_HALF;
+	if (!f->prog->inferred)
+		f->low.len = first;
 	leave(f, high);
 	return NULL;
 }
@@ -280,7 +278,7 @@ static void pin_half(struct icf_program *prog, uint32_t i, const struct icf_ref 
 		return;
 	}
 	uint64_t from, to;
-	span_of(form, ref->target, &from, &to);
+	elfrw_form_span(form, ref->target, &from, &to);
 	uint32_t k =
 		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
 	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)

@@ -56,10 +56,8 @@ struct reach {
 	struct icf_places own;   /* places that the current unit could refer to */
 	const uint8_t *bytes;    /* of the section of the last word; borrowed */
 	uint64_t sec_start, sec_size;
-	uint64_t work;           /* words examined for the current unit */
-	struct elfrw_relocs rel; /* of executable section rel_sec: sorting them costs too much for
-				    each unit */
-	uint32_t rel_sec;        /* or ICF_NONE */
+	uint64_t work;            /* words examined for the current unit */
+	struct icf_halves halves; /* in the current unit */
 };
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -114,13 +112,20 @@ static bool name(struct reach *r, uint64_t va)
 static bool find_names(struct reach *r)
 {
 	const struct icf_program *prog = r->prog;
+	struct icf_places half = { 0 };
 	bool ok = true;
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
+	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t k = 0; k < prog->unit.data[i].n_ref; k++)
-			ok = ok && (ref[k].kind == ICF_REF_BRANCH || name(r, ref[k].target));
-		ok = ok && name(r, prog->unit.data[i].start);
+		for (uint32_t k = 0; k < prog->unit.data[i].n_ref && ok; k++)
+			ok = ref[k].kind == ICF_REF_BRANCH || icf_names_page(&ref[k]) ||
+			     name(r, ref[k].target);
+		half.v.len = 0;
+		ok = ok && name(r, prog->unit.data[i].start) &&
+		     icf_push_half_names(prog, &prog->unit.data[i], &half, NULL);
+		for (size_t k = 0; k < half.v.len && ok; k++)
+			ok = name(r, half.v.data[k]);
 	}
+	VEC_FREE(&half.v);
 	for (size_t i = 0; i < prog->dataref.len && ok; i++)
 		ok = prog->dataref.data[i].kind != ICF_DATA_ADDRESS ||
 		     name(r, prog->dataref.data[i].target);
@@ -371,12 +376,37 @@ static void pin_tables(struct reach *r, uint32_t i)
 	}
 }
 
+/* Pins all that the high half of form FORM that names PAGE may name together with a low half. */
+static void pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t page)
+{
+	uint64_t from, to;
+	elfrw_form_span(form, page, &from, &to);
+	uint32_t k =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
+	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)
+		pin(prog, k);
+}
+
+/* The same as pin_insn(), for halves of addresses. */
+static bool pin_halves(struct reach *r, const struct elfrw_insn *in, const uint8_t *p)
+{
+	const struct elfrw_arch *arch = r->prog->arch;
+	uint64_t to;
+	if (icf_half_names(arch, &r->halves, in, p, &to) && !icf_in_exec(r->prog, to))
+		return push(&r->own, to);
+	if (in->pcrel_size && icf_is_half(arch, in))
+		pin_page(r->prog, &arch->form[arch->pcrel_form(in)], in->target);
+	return true;
+}
+
 /* Pins the references of IN, if it is an instruction of unit I; its bytes are at P. */
 static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, const uint8_t *p)
 {
 	struct icf_program *prog = r->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
-	if (in->pcrel_size) {
+	if (prog->arch->low_form && !pin_halves(r, in, p))
+		return false;
+	if (in->pcrel_size && !icf_is_half(prog->arch, in)) {
 		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
 			      in->kind == ELFRW_INSN_JCC;
 		bool own = in->target - u->start < u->end - u->start;
@@ -405,6 +435,8 @@ static void find_insns(struct reach *r, const struct icf_unit *u, uint64_t pos, 
 	const uint8_t *p = icf_unit_bytes(r->prog, u) + pos;
 	uint64_t avail = u->end - u->start - pos;
 	r->prog->arch->may_refer(p, avail, n, may);
+	if (r->prog->arch->low_form)
+		memset(may, 1, n);
 	if (r->prog->img->pic)
 		return;
 	/* Numbers of 4 or 8 bytes could be addresses. */
@@ -442,6 +474,7 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	uint64_t size = u->end - u->start;
 	r->own.v.len = 0;
 	r->work = 0;
+	r->halves = (struct icf_halves){ 0 };
 	if (!pin_insns(r, i))
 		return &elfrw_err_nomem;
 	pin_objects(r, i);
@@ -452,20 +485,10 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	return NULL;
 }
 
-static struct elfrw_err *open_relocs(struct reach *r, uint32_t sec)
-{
-	if (r->rel_sec == sec)
-		return NULL;
-	elfrw_relocs_close(&r->rel);
-	r->rel_sec = sec;
-	return elfrw_relocs_open(&r->rel, r->prog->img, r->prog->exec.data[sec].shndx);
-}
-
 /* Relocations were kept: pins the targets of branches, of tables relative to their start or to
  * their words, and of relocated fields. */
-static struct elfrw_err *pin_known(struct reach *r, uint32_t i)
+static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 {
-	struct icf_program *prog = r->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t size = u->end - u->start;
@@ -484,18 +507,18 @@ static struct elfrw_err *pin_known(struct reach *r, uint32_t i)
 		if (pos % 4 == 0)
 			pin(prog, icf_unit_at(prog, u->start + pos + d));
 	}
-	ELFRW_TRY(open_relocs(r, u->sec));
-	const struct elfrw_relocs *rel = &r->rel;
-	for (size_t k = elfrw_relocs_from(rel, u->start);
-	     k < rel->n && rel->rela[k].r_offset < u->end; k++) {
-		uint64_t addend = (uint64_t)rel->rela[k].r_addend;
+	struct elfrw_relocs rel;
+	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[u->sec].shndx));
+	for (size_t r = elfrw_relocs_from(&rel, u->start);
+	     r < rel.n && rel.rela[r].r_offset < u->end; r++) {
 		Elf64_Sym sym;
-		if (!elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[k], &sym))
+		if (!elfrw_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
 			continue;
-		pin(prog, icf_unit_at(prog, sym.st_value + addend));
-		pin(prog, icf_unit_at(prog, sym.st_value + addend + 4));
+		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend));
+		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend + 4));
 		pin(prog, icf_unit_at(prog, sym.st_value));
 	}
+	elfrw_relocs_close(&rel);
 	return NULL;
 }
 
@@ -516,14 +539,14 @@ static struct elfrw_err *pin_all(struct reach *r)
 			pin(prog, i - 1);
 		if (same_section(prog, i, i + 1))
 			pin(prog, i + 1);
-		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : pin_known(r, i));
+		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : pin_known(prog, i));
 	}
 	return NULL;
 }
 
 struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 {
-	struct reach r = { .prog = prog, .rel_sec = ICF_NONE };
+	struct reach r = { .prog = prog };
 	bool any = false;
 	for (uint32_t i = 0; i < prog->unit.len && !any; i++)
 		any = prog->unit.data[i].kind == ICF_UNIT_OPAQUE;
@@ -536,7 +559,6 @@ struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 		err = pin_all(&r);
 	if (!err && prog->inferred)
 		err = icf_infer_opaque_runs(prog, threads);
-	elfrw_relocs_close(&r.rel);
 	icf_leads_deinit(&r.code);
 	VEC_FREE(&r.named.v);
 	VEC_FREE(&r.own.v);
