@@ -71,15 +71,7 @@ thunk=$(readelf -sW twins.protected.out | awk '($8 == "one" || $8 == "two") && $
 check thunk/landing-pad "its first instruction is no bti c" \
 	grep -q 'bti	c' <(objdump -d --start-address=0x"$thunk" --stop-address=$((0x$thunk + 4)) twins.protected.out)
 
-# Without relocations of code nothing is known.
-gcc -O1 -fno-ipa-icf twins.c -o norelocs
-if "$ICFOLD" -q norelocs -o norelocs.out >norelocs.log 2>&1; then
-	not_ok no-relocations "folded"
-else
-	check no-relocations "another message: $(first_line norelocs.log)" grep -q 'link it with --emit-relocs' norelocs.log
-fi
-
-# Nor can data be told from code without mapping symbols.
+# Without mapping symbols, relocations do not tell data from code.
 strip -w -N '$x*' -N '$d*' twins.pages4 -o nomapping
 check no-mapping/relocations "strip removed them" grep -q R_AARCH64_CALL26 <(readelf -rW nomapping)
 if "$ICFOLD" -q nomapping -o nomapping.out >nomapping.log 2>&1; then

@@ -79,7 +79,7 @@ check_output() {
 		if ! cmp -s "$in.mnemonics" "$out.mnemonics"; then
 			echo "other instructions: $(diff "$in.mnemonics" "$out.mnemonics" | sed -n 2,3p | tr '\n\t' '  ')"
 		fi
-	elif [ -n "${TARGET:-}" ] && [ "$mode" = all ] && [ "$shrinks" = yes ]; then
+	elif [ -n "${TARGET:-}" ] && [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}$5" != nonopie ]; then
 		# Code whose address is in a switch by labels stays, and so may the end of a small program.
 		"$ICFOLD" dump --groups "$out" 2>/dev/null | grep -qw folded || echo "nothing is folded"
 	elif [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}" = yes ] && [ "$(code_bytes "$out")" -ge "$(code_bytes "$in")" ]; then
@@ -148,7 +148,7 @@ judge_one() {
 		[ -n "$bad" ] && not_ok "$name/$mode" "$bad"
 		while IFS= read -r bad; do
 			not_ok "$name/$mode" "$bad"
-		done < <(check_output "$name" "$d/in" "$d/$mode/out" "$mode")
+		done < <(check_output "$name" "$d/in" "$d/$mode/out" "$mode" "$type")
 		for copy in strip objcopy; do
 			[ "$mode" = safe ] && continue
 			to=()

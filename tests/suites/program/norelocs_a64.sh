@@ -1,0 +1,256 @@
+#!/bin/bash
+# norelocs_a64.sh: programs for AArch64 that were linked without --emit-relocs, built by cross compilers and run by qemu: what no
+# fixture shows, then a share of the fixtures' matrix (RELOCS=no TARGET=aarch64 matrix.sh runs all of it) and of gen_switch.py.
+# SHARE=REGEX: other combinations; SEEDS="1 2": other programs.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool norelocs_a64
+make_work
+always_fold
+bad=$(use_target aarch64)
+[ -z "$bad" ] || { skip norelocs_a64 "$bad"; finish; }
+use_target aarch64
+cd "$WORK" || exit 1
+
+# run_one NAME IN OUT OPTIONS...: folds IN, proves it, and compares what it prints with $base.want.
+run_one() {
+	local name=$1 in=$2 out=$3 mode=safe
+	shift 3
+	case " $* " in *--icf=all*) mode=all ;; esac
+	if ! "$ICFOLD" -v "$@" "$in" -o "$out" >"$out.log" 2>&1; then
+		not_ok "$name" "icfold: $(first_line "$out.log")"
+	elif ! "$ICFOLD" verify --icf="$mode" "$in" "$out" >"$out.verdict" 2>&1; then
+		not_ok "$name" "verify: $(grep expected "$out.verdict" | head -n 1 | cut -c 1-200)"
+	elif ! run_program "$out.got" pie "./$out"; then
+		not_ok "$name" "folded, it ends with $?"
+	elif ! cmp -s "$base.want" "$out.got"; then
+		not_ok "$name" "$(diff "$base.want" "$out.got" | sed -n 2,3p | tr '\n' ' ')"
+	else
+		ok "$name"
+	fi
+}
+
+# run_all NAME: compactly, in place, stripped.
+run_all() {
+	base=$1
+	if ! run_program "$1.want" pie "./$1"; then
+		not_ok "$1" "unfolded, it ends with $?"
+		return
+	fi
+	strip "$1" -o "$1.stripped"
+	run_one "$1/safe" "$1" "$1.safe"
+	run_one "$1/all" "$1" "$1.all" --icf=all
+	run_one "$1/in-place" "$1" "$1.place" --in-place
+	run_one "$1/stripped" "$1.stripped" "$1.stripped.out" --icf=all
+}
+
+# address FILE SYMBOL
+address() { readelf -sW "$1" | awk -v s="$2" '$8 == s { print $2; exit }'; }
+
+# folds NAME.OUT: how many functions are folded.
+folds() { "$ICFOLD" dump --groups "$1" 2>/dev/null | grep -cw folded; }
+
+# Twins that fold, so that what stands behind them moves; `odd` is in assembler.
+cat >main.c <<'END'
+#include <stdio.h>
+#define TWIN(name) __attribute__((noinline)) int name(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; printf("%d\n", x); return x * 3 + 1; }
+TWIN(one) TWIN(two) TWIN(three) TWIN(four)
+#define OTHER(name) __attribute__((noinline)) int name(int x) { for (int i = 0; i < x; i++) x += x > 77 ? -i : i; printf("%d!\n", x); return x * 5 + 2; }
+OTHER(five) OTHER(six)
+int odd(int x);
+__attribute__((noinline)) int seven(int x) { printf("seven %d\n", x); return x ^ 21; }
+__attribute__((noinline)) int eight(int x) { printf("eight %d\n", x); return x * 2 + 21; }
+int (*volatile at[])(int) = { seven, eight, three };
+int main(void)
+{
+	printf("%d\n", one(5) + two(7) + three(200) + four(3) + five(4) + six(9) + at[0](1) + at[1](2));
+	for (int i = 0; i < 4; i++)
+		printf("%x\n", odd(i));
+	return 0;
+}
+END
+
+# build NAME FLAGS...: main.c with NAME.s.
+build() {
+	local name=$1
+	shift
+	{ echo '	.text'; cat; echo '	.section .note.GNU-stack,"",@progbits'; } >"$name.s"
+	if gcc -O1 -fno-ipa-icf -fno-toplevel-reorder main.c "$name.s" "$@" -o "$name" >"$name.log" 2>&1; then
+		run_all "$name"
+	else
+		not_ok "$name" "does not build: $(first_line "$name.log")"
+	fi
+}
+
+# --- halves ------------------------------------------------------------------------------------------------------------------
+# One path has the high half, the other the low one, as GCC writes it: the function stays, and so does all in its page.
+build split <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	stp x29, x30, [sp, -16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	adrp x1, seven
+	cbz w0, 1f
+	adrp x1, eight
+	add x1, x1, :lo12:eight
+	b 2f
+1:	add x1, x1, :lo12:seven
+2:	blr x1
+	ldp x29, x30, [sp], 16
+	.cfi_restore 30
+	.cfi_restore 29
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size odd, . - odd
+END
+
+# Both halves in one run: the function moves with all others.
+build whole <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	stp x29, x30, [sp, -16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	adrp x1, seven
+	add x1, x1, :lo12:seven
+	blr x1
+	ldp x29, x30, [sp], 16
+	.cfi_restore 30
+	.cfi_restore 29
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size odd, . - odd
+END
+check whole/compact "$(grep -m 1 place whole.all.log)" grep -q '^icfold: compact, references from the code' whole.all.log
+check whole/folds "$(folds whole.all) folded, 4 expected" test "$(folds whole.all)" -ge 4
+check whole/moves "it stays" test "$(address whole.all seven)" != "$(address whole seven)"
+
+# A number is added to the address of a function: the sum is another one, and both stay.
+build sum <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	adrp x1, near
+	add x1, x1, :lo12:near
+	add x1, x1, 44 // far - near
+	br x1
+	.cfi_endproc
+	.size odd, . - odd
+	.macro twin name
+	.type \name, @function
+\name:	.cfi_startproc
+	add w0, w0, 5
+	mul w0, w0, w0
+	eor w0, w0, 63
+	add w0, w0, w0, lsl 3
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.type near, @function
+near:	.cfi_startproc
+	mov w0, 3
+	ret
+	.cfi_endproc
+	.size near, . - near
+	twin alike1
+	twin alike2
+	twin alike3
+	.type far, @function
+far:	.cfi_startproc
+	add w0, w0, 9
+	ret
+	.cfi_endproc
+	.size far, . - far
+	.globl keep
+	.type keep, @function
+keep:	.cfi_startproc
+	cbz w0, alike1
+	cbnz w1, alike2
+	b alike3
+	.cfi_endproc
+	.size keep, . - keep
+END
+
+# --- data among code ---------------------------------------------------------------------------------------------------------
+# Words behind a function's end, which it reads; as instructions they would call functions that move.
+build table <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	adrp x1, words
+	add x1, x1, :lo12:words
+	ldr w0, [x1, w0, uxtw 2]
+	ret
+words:	bl six
+	bl eight
+	b seven
+	bl five
+	.cfi_endproc
+	.size odd, . - odd
+END
+# The same, read as literals.
+build literal <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	cbz w0, 1f
+	ldr w0, 2f
+	ret
+1:	ldr w0, 3f
+	ret
+2:	bl eight
+3:	b seven
+	.cfi_endproc
+	.size odd, . - odd
+END
+# In code that nothing delimits once symbols are gone, and by a high half on one path.
+build island <<'END'
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	adrp x1, words
+	cbz w0, 1f
+	add x1, x1, :lo12:words
+	ldr w0, [x1, 4]
+	ret
+1:	ldr w0, [x1, :lo12:words]
+	ret
+	.cfi_endproc
+	.size odd, . - odd
+words:	bl eight
+	b seven
+	bl five
+END
+
+# --- kinds of output ---------------------------------------------------------------------------------------------------------
+while read -r name flags; do
+	# shellcheck disable=SC2086
+	build "$name" $flags <<<"$(sed 1d whole.s | sed '$d')"
+done <<'END'
+kind.protected -mbranch-protection=standard
+kind.pages4 -Wl,-z,max-page-size=4096
+kind.fixed -fno-pie -no-pie
+kind.static -static
+END
+check kind.fixed/level "$(grep -m 1 place kind.fixed.safe.log)" grep -q '^icfold: in place: its addresses are fixed' kind.fixed.safe.log
+
+# --- a share of what other tests do ------------------------------------------------------------------------------------------
+RELOCS=no TARGET=aarch64 ONLY=${SHARE:-'^switches gcc O0 (pie|so) |^c_plain clang Os staticpie |^init gcc O0 nopie '} \
+	bash "$TESTS/suites/program/matrix.sh" >result
+take matrix result
+if have python3; then
+	# shellcheck disable=SC2086
+	python3 "$TESTS/judges/gen_switch.py" --check "$ICFOLD" "$WORK" ${SEEDS:-2 6} >result
+	take '' result
+else
+	skip switches "no python3"
+fi
+finish
