@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS 100 /* of a way, if there are several functions */
+#define MAX_STEPS      100  /* of a way, if there are several functions */
+#define NAME_MAX_SHOWN 4096 /* in a broken file names may be suffixes of one string */
 
 /* An object of data, by address. */
 struct object {
@@ -53,18 +54,29 @@ struct live {
 
 /* ---- names ---- */
 
+/* Writes NAME, or the beginning of a very long one. */
+static struct elfrw_err *put_text(const struct live *l, const char *name)
+{
+	char *text = strndup(name, NAME_MAX_SHOWN);
+	if (!text)
+		return &elfrw_err_nomem;
+	if (l->json)
+		elfrw_put_json(l->f, text, ELFRW_JSON_PAGE);
+	else
+		elfrw_put_printable(l->f, text);
+	free(text);
+	return NULL;
+}
+
 /* Writes the readable form of the linkage name NAME. */
 static struct elfrw_err *put_name(const struct live *l, const char *name)
 {
 	char *text = NULL;
 	if (!dwr_demangle(name, DWR_SPELLING_LLVM, &text))
 		return &elfrw_err_nomem;
-	if (l->json)
-		elfrw_put_json(l->f, text ? text : name, ELFRW_JSON_PAGE);
-	else
-		elfrw_put_printable(l->f, text ? text : name);
+	struct elfrw_err *err = put_text(l, text ? text : name);
 	free(text);
-	return NULL;
+	return err;
 }
 
 static struct elfrw_err *put_unit(const struct live *l, uint32_t i)
@@ -338,7 +350,7 @@ static struct elfrw_err *json_unit(const struct live *l, const char *key, uint32
 	fprintf(l->f, "\"%s\": ", key);
 	ELFRW_TRY(put_unit(l, i));
 	fputs(", \"symbol\": ", l->f);
-	elfrw_put_json(l->f, icf_unit_name(l->prog, i, number), ELFRW_JSON_PAGE);
+	ELFRW_TRY(put_text(l, icf_unit_name(l->prog, i, number)));
 	fprintf(l->f, ", \"address\": \"0x%" PRIx64 "\"", l->prog->unit.data[i].start);
 	return NULL;
 }

@@ -57,6 +57,9 @@ struct reach {
 	const uint8_t *bytes;    /* of the section of the last word; borrowed */
 	uint64_t sec_start, sec_size;
 	uint64_t work;            /* words examined for the current unit */
+	struct elfrw_relocs rel;  /* of executable section rel_sec: sorting them costs too much for
+				     each unit */
+	uint32_t rel_sec;         /* or ICF_NONE */
 	struct icf_halves halves; /* in the current unit */
 };
 
@@ -485,10 +488,20 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	return NULL;
 }
 
+static struct elfrw_err *open_relocs(struct reach *r, uint32_t sec)
+{
+	if (r->rel_sec == sec)
+		return NULL;
+	elfrw_relocs_close(&r->rel);
+	r->rel_sec = sec;
+	return elfrw_relocs_open(&r->rel, r->prog->img, r->prog->exec.data[sec].shndx);
+}
+
 /* Relocations were kept: pins the targets of branches, of tables relative to their start or to
  * their words, and of relocated fields. */
-static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
+static struct elfrw_err *pin_known(struct reach *r, uint32_t i)
 {
+	struct icf_program *prog = r->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t size = u->end - u->start;
@@ -507,18 +520,18 @@ static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 		if (pos % 4 == 0)
 			pin(prog, icf_unit_at(prog, u->start + pos + d));
 	}
-	struct elfrw_relocs rel;
-	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[u->sec].shndx));
-	for (size_t r = elfrw_relocs_from(&rel, u->start);
-	     r < rel.n && rel.rela[r].r_offset < u->end; r++) {
+	ELFRW_TRY(open_relocs(r, u->sec));
+	const struct elfrw_relocs *rel = &r->rel;
+	for (size_t k = elfrw_relocs_from(rel, u->start);
+	     k < rel->n && rel->rela[k].r_offset < u->end; k++) {
+		uint64_t addend = (uint64_t)rel->rela[k].r_addend;
 		Elf64_Sym sym;
-		if (!elfrw_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
+		if (!elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[k], &sym))
 			continue;
-		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend));
-		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend + 4));
+		pin(prog, icf_unit_at(prog, sym.st_value + addend));
+		pin(prog, icf_unit_at(prog, sym.st_value + addend + 4));
 		pin(prog, icf_unit_at(prog, sym.st_value));
 	}
-	elfrw_relocs_close(&rel);
 	return NULL;
 }
 
@@ -539,14 +552,14 @@ static struct elfrw_err *pin_all(struct reach *r)
 			pin(prog, i - 1);
 		if (same_section(prog, i, i + 1))
 			pin(prog, i + 1);
-		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : pin_known(prog, i));
+		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : pin_known(r, i));
 	}
 	return NULL;
 }
 
 struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 {
-	struct reach r = { .prog = prog };
+	struct reach r = { .prog = prog, .rel_sec = ICF_NONE };
 	bool any = false;
 	for (uint32_t i = 0; i < prog->unit.len && !any; i++)
 		any = prog->unit.data[i].kind == ICF_UNIT_OPAQUE;
@@ -559,6 +572,7 @@ struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 		err = pin_all(&r);
 	if (!err && prog->inferred)
 		err = icf_infer_opaque_runs(prog, threads);
+	elfrw_relocs_close(&r.rel);
 	icf_leads_deinit(&r.code);
 	VEC_FREE(&r.named.v);
 	VEC_FREE(&r.own.v);

@@ -48,6 +48,12 @@ def groups(n):
     return [x for k in range(n) for c in "ab" for x in func("%s%d" % (c, k), value(k))]
 
 
+@kind(10000)
+def opaque(n):
+    """Functions with a byte that is no instruction, among relocations out of order."""
+    return [x for k in range(n) for x in func("f%d" % k, ".byte 0x06", call("f0", ".reloc f0,R_X86_64_NONE"))]
+
+
 @kind(8000)
 def chains(n):
     """Two chains of N functions that differ at the end."""

@@ -34,6 +34,7 @@ def commands(tool, path):
         "fold-all": [tool, "-q", "--icf=all", path, "-o", path + ".all"],
         "verify": [tool, "verify", path, folded],
         "audit": [tool, "audit", path],
+        "audit-why": [tool, "audit", "--json", "--why=*", path],
         "audit-html": [tool, "audit", "--html=" + path + ".html", path],
         "symbolize": [tool, "symbolize", "-i", "-e", folded],
         "symbolize-json": [tool, "symbolize", "--output-style=JSON", "-e", folded],

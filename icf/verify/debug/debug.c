@@ -47,13 +47,14 @@ struct walk {
 
 static void next(struct walk *w)
 {
-	w->more = dwarf_get_units(w->dw, w->cu, &w->cu, NULL, &w->type, &w->die, NULL) == 0;
+	Dwarf_Half version;
+	w->more = dwarf_get_units(w->dw, w->cu, &w->cu, &version, &w->type, &w->die, NULL) == 0;
 	if (!w->more)
 		return;
-	uint64_t off = (uint64_t)dwarf_dieoffset(&w->die);
-	/* .debug_types comes behind .debug_info. */
-	w->types |= w->last && off < w->last;
-	w->last = off;
+	/* DWARF 4 has its type units in .debug_types, which comes behind .debug_info (DWARF 4,
+	 * section 3.1.3). */
+	w->types = version < 5 && w->type == DW_UT_type;
+	w->last = (uint64_t)dwarf_dieoffset(&w->die);
 }
 
 static bool is_artificial(Dwarf_Die *die)

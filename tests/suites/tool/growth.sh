@@ -45,15 +45,16 @@ of() {
 		fold) bounded "$kind/fold" "$seconds" "$mega" "$ICFOLD" -q --emit-relocs "$FILE" -o "$OUT" ;;
 		verify) bounded "$kind/verify" "$seconds" "$mega" "$ICFOLD" verify "$FILE" "$OUT" ;;
 		audit) bounded "$kind/audit" "$seconds" "$mega" "$ICFOLD" audit "$FILE" ;;
+		why) bounded "$kind/audit --why" "$seconds" "$mega" "$ICFOLD" audit --json '--why=*' "$FILE" ;;
 		html) bounded "$kind/audit --html" "$seconds" "$mega" "$ICFOLD" audit "--html=$WORK/page.html" "$FILE" ;;
 		symbolize) bounded "$kind/symbolize" "$seconds" "$mega" "$ICFOLD" symbolize -i -e "$OUT" <"$FILE.at" ;;
 		esac
 	done
 }
 
-of chains 16000 3 1000 verify audit
+of chains 16000 3 1000 verify audit why
 of chains-stay 16000 3 1000 verify
-of rings-odd 16000 3 1000 verify audit
+of rings-odd 16000 3 1000 verify audit why
 of sections 24000 2 100 verify audit
 of unloaded-sections 24000 2 100 verify
 of table-reads 3000 2 60 audit
@@ -115,7 +116,7 @@ for c, m in rings:
         func("%s%d" % (c, i), "{disp32} jmp %s%d" % (c, (i + 1) % m))
 print("\n".join(out + [".data"] + [".quad %s%d" % (c, i) for c, m in rings for i in range(m)]))
 END
-objects=$(cd "$ROOT" && find elfrw dwarf icf -name '*.c' | sed "s|^|$BUILD/|;s|c\$|o|")
+objects=$(cd "$ROOT" && find elfrw dwarf icf -name '*.c' ! -path 'icf/lib/*' | sed "s|^|$BUILD/|;s|c\$|o|")
 if [ $slow = 1 ] && [ -f "$BUILD/icf/fold/partners.o" ]; then
 	echo 'void *__wrap_icf_keep_partners(void *prog, void *plan); void *__wrap_icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
 	python3 "$WORK/ring.py" >"$WORK/ring.s"

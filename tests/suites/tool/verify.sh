@@ -144,6 +144,18 @@ for how in overlay alias; do
 	check "verify/thunk with an inlined copy, no local symbols, $how" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
 done
 
+# A file with a single unit: the output's second one stands in front of the type units of .debug_types.
+cat >"$WORK/single.cc" <<'C'
+struct S { int a; struct Q { int b; } q; int f(int), g(int); };
+#define BODY(name) __attribute__((noinline)) int S::name(int x) { int s = q.b; for (int i = 0; i < x; i++) s += a * i ^ x; return s; }
+BODY(f)
+BODY(g)
+int main(int argc, char **) { S s = { argc, { 3 } }; return s.f(2) - s.g(2); }
+C
+g++ -w -O1 -gdwarf-4 -fdebug-types-section -fno-ipa-icf "$WORK/single.cc" -Wl,--emit-relocs -o "$WORK/single"
+"$ICFOLD" --allow-growth --verify --stats=json "$WORK/single" -o "$WORK/single.out" >"$WORK/log" 2>&1
+check "verify/single unit, type units of DWARF 4" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
+
 trouble=2 refused "stripped" "may not be used together" "$ICFOLD" --verify --strip-all "$IN" -o "$WORK/dir/out"
 "$ICFOLD" --emit-relocs "$IN" -o "$WORK/first" 2>/dev/null
 refused "folded before" "was folded already" "$ICFOLD" --verify "$WORK/first" -o "$WORK/dir/out"
