@@ -44,19 +44,23 @@ OWN long unused_b(long x) { where += 41 * x; return unused_leaf(x) / 9; }
 OWN long unused_same(long x) { for (long i = 0; i < x; i++) where += i * 7; return where + 5; }
 OWN long used_same(long x) { for (long i = 0; i < x; i++) where += i * 7; return where + 5; }
 OWN long also_same(long x) { for (long i = 0; i < x; i++) where += i * 7; return where + 5; }
+OWN long seen_a(long x) { for (long i = 0; i < x; i++) where += i * 9; where += x * 5; return where + 6; }
+OWN long seen_b(long x) { for (long i = 0; i < x; i++) where += i * 9; where += x * 5; return where + 6; }
+long (*seen[])(long) = { seen_a, seen_b };
+long (*chosen)(long);
+OWN long unused_self(long x) { chosen = unused_self; return where + x; }
 OWN long thrower(long x) { if (x > 5) throw x; return x; }
 OWN long catcher(long x) { try { return thrower(x); } catch (long y) { return y + leaf(y); } }
 extern "C" OWN long out_there(long x) { return x * 1234567 + where; }
 __attribute__((constructor)) static void at_start() { where = leaf(3); }
 __attribute__((destructor)) static void at_end() { where = 0; }
 void more(long);
-long (*chosen)(long);
 int main(int argc, char **)
 {
 	app::util::Box<long> b = { 5 };
 	where += first(argc) + one_name(argc) + tail(argc) + b.twice(argc) + used_same(argc) + also_same(argc) + catcher(argc);
 	chosen = by_address;
-	where += operations.two(3) + chosen(1);
+	where += operations.two(3) + chosen(1) + seen[argc & 1](2);
 #ifdef V2
 	where += unused_a(3);
 #endif
@@ -124,7 +128,7 @@ expect('at_end', F['at_end']['root']['kind'], 'fini_array')
 r = F['only_by_data']['root']
 expect('only_by_data', (chain('only_by_data'), r['kind'], r['object'], r['object_offset']), ([], 'data', 'operations', 8))
 expect('by_table', chain('by_table'), [('call', 'only_by_data')])
-for f, n in ('unused_leaf', 2), ('unused_a', 0), ('extra_unused', 0), ('unused_same', 0):
+for f, n in ('unused_leaf', 2), ('unused_a', 0), ('extra_unused', 0), ('unused_same', 0), ('unused_self', 0):
 	expect(f, (F[f]['live'], F[f]['unused_referrers'], 'chain' in F[f]), (False, n, False))
 expect('referrer', F['unused_leaf']['referrer']['name'], 'unused_a(long)')
 expect('template', [f['referrer']['name'] for n, f in F.items() if 'never' in n], ['extra_unused(long)'])
@@ -231,6 +235,7 @@ expect('functions', (u['functions'], u['bytes']), (len(dead), sum(b for s, b in 
 expect('removed', (u['functions'], u['bytes']), (none['removed'], none['removed_bytes']))
 for k, s in ('alone', none), ('all', all), ('safe', safe):
 	expect('after ' + k, (u[k]['text_after'], u[k]['text_saved']), (s['text_after'], s['text_before'] - s['text_after']))
+expect('safe folds less', u['safe']['text_saved'] < u['all']['text_saved'], True)
 expect('folds less', u['all']['text_saved'] < u['alone']['text_saved'] + a['all']['text_saved'], True)
 expect('order', [f['bytes'] for f in u['list']], sorted([f['bytes'] for f in u['list']], reverse=True))" all.json why.json stats.none stats.all stats.safe
 py audit-unused/tables "
@@ -239,8 +244,8 @@ for t in 'families', 'namespaces', 'libraries', 'directories', 'files', 'compila
 	expect(t, (sum(r['unused_functions'] for r in u[t]), sum(r['unused_bytes'] for r in u[t])), (u['functions'], u['bytes']))
 	expect(t + ' order', [r['unused_bytes'] for r in u[t]], sorted([r['unused_bytes'] for r in u[t]], reverse=True))
 def table(t): return {r['name']: (r['unused_functions'], r['functions']) for r in u[t]}
-expect('libraries', {k: v[0] for k, v in table('libraries').items()}, {'core': 4, 'extra': 2})
-expect('files', {k: v[0] for k, v in table('files').items()}, {'core/a.cc': 4, 'extra/b.cc': 1, 'extra/inc/box.h': 1})
+expect('libraries', {k: v[0] for k, v in table('libraries').items()}, {'core': 5, 'extra': 2})
+expect('files', {k: v[0] for k, v in table('files').items()}, {'core/a.cc': 5, 'extra/b.cc': 1, 'extra/inc/box.h': 1})
 expect('box.h', table('files')['extra/inc/box.h'], (1, 2))
 expect('namespaces', table('namespaces').get('app::util'), (1, 2))
 expect('families', 'app::util::Box<...>::never' in table('families'), True)" all.json
@@ -249,12 +254,12 @@ py audit-unused/filter "
 u = J[0]['never_used']
 expect('list', sorted(f['name'] for f in u['list']), ['app::util::Box<long>::never(long)', 'unused_a(long)'])
 expect('libraries', {r['name']: r['unused_functions'] for r in u['libraries']}, {'core': 1, 'extra': 1})
-expect('whole', u['functions'], 6)" filtered.out
+expect('whole', u['functions'], 7)" filtered.out
 run top --json --top=1 --sort=name prog
 py audit-unused/top "expect('rows', [len(J[0]['never_used'][t]) for t in ('libraries', 'files', 'list')], [1, 1, 1])
 expect('name', J[0]['never_used']['list'][0]['name'], 'app::util::Box<long>::never(long)')" top.out
 run text prog
-check audit-unused/text "status $rc: $(grep '^Never' text.out)" test "$(grep -c '^Never used: 6 functions, ' text.out)" = 1 \
+check audit-unused/text "status $rc: $(grep '^Never' text.out)" test "$(grep -c '^Never used: 7 functions, ' text.out)" = 1 \
 	-a "$(grep -cE '^ +[0-9]+ +1 +[0-9]+ +2   extra/inc/box.h$' text.out)" = 1 -a "$(grep -c '   app::util::Box<long>::never$' text.out)" = 1
 run csv --csv prog
 python3 - csv.out all.json >csv.said 2>&1 <<'END'
