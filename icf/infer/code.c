@@ -10,7 +10,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
-#include "icf/infer/parts.h"
+#include "icf/infer/unit.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +362,18 @@ static void mark_insns(const struct icf_unit *u, const struct icf_trace *t, stru
 	}
 }
 
+/* The large code model names a function by its distance from the global offset table, an operand of
+ * 8 bytes that nothing rewrites: the function stays. */
+static void pin_far(struct icf_program *prog, const struct elfrw_insn *in, const uint8_t *code)
+{
+	const struct elfrw_image *img = prog->img;
+	for (uint32_t i = 1; in->imm_size == 8 && i < img->n_sections; i++) {
+		uint64_t to = img->section[i].hdr.sh_addr + elfrw_get_le(code + in->imm_off, 8);
+		if (strncmp(img->section[i].name, ".got", 4) == 0 && icf_in_exec(prog, to))
+			icf_pin_unit(prog, icf_unit_at(prog, to));
+	}
+}
+
 struct job {
 	struct icf_program *prog;
 	uint32_t per;
@@ -400,12 +412,16 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 		}
 		if (!err && clean && holds_data(prog, i, &t))
 			icf_make_opaque(u);
-		for (size_t k = 0; k < t.insn.len && !err; k++)
-			if (t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND)
-				u->flags |= ICF_UNIT_JUMPS;
-			else if (t.insn.data[k].in.kind == ELFRW_INSN_CALL_IND && clean &&
+		for (size_t k = 0; k < t.insn.len && !err; k++) {
+			const struct elfrw_insn *in = &t.insn.data[k].in;
+			if (in->kind == ELFRW_INSN_JMP_IND)
+				icf_set_unit_flag(prog, i, ICF_UNIT_JUMPS);
+			else if (in->kind == ELFRW_INSN_CALL_IND && clean &&
 				 icf_call_adds(prog, i, &t, k))
-				u->flags |= ICF_UNIT_RELATIVE;
+				icf_set_unit_flag(prog, i, ICF_UNIT_RELATIVE);
+			else if (prog->img->pic && clean && in->imm_size == 8)
+				pin_far(prog, in, icf_unit_bytes(prog, u) + t.insn.data[k].pos);
+		}
 	}
 	icf_trace_deinit(&t);
 	return err;
