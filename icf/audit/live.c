@@ -234,6 +234,7 @@ static struct kind root_kind(const struct live *l, const struct icf_use *use)
 		[ICF_USE_DELIMITED] = { "delimited",
 					"in a part of the code that the program delimits" },
 		[ICF_USE_KEEP] = { "keep", "--keep" },
+		[ICF_USE_DOUBT] = { "doubt", "a number may lead to it, no relocations tell" },
 		[ICF_USE_PINNED] = { "pinned",
 				     "keeps its address, something unknown may refer to it" },
 		[ICF_USE_LINKAGE] = { "linkage", "linkage code" },

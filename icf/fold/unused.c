@@ -17,7 +17,8 @@
  *     through into each other;
  *   - sections that the program can delimit by __start_ and __stop_ symbols, or by labels of a
  *     linker script: it may walk through the code there;
- *   - functions that the user names.
+ *   - functions that the user names;
+ *   - if relocations were not kept, all that any number might lead to (infer/run/doubt.c).
  * References: of instructions; of the entries of a function's own jump tables; landing pads in
  * other units; control that runs off the end.
  *
@@ -28,6 +29,7 @@
 #include "elfrw/symtab.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
+#include "icf/infer/infer.h"
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +197,12 @@ static struct elfrw_err *mark_named(struct marking *m, const struct icf_options 
 			found = true;
 			mark_address(m, s->value);
 		}
-		if (!found)
+		/* A function without a name is listed by its address. */
+		uint32_t at = strncmp(name, "0x", 2) == 0
+				      ? icf_unit_at(prog, strtoull(name, NULL, 16))
+				      : ICF_NONE;
+		mark(m, at);
+		if (!found && at == ICF_NONE)
 			return elfrw_error("--keep: no function is named %s", name);
 	}
 	return NULL;
@@ -218,6 +225,18 @@ static void mark_data(struct marking *m)
 		if (!prog->dynreloc.data[i].relr)
 			mark_address(m, prog->dynreloc.data[i].addend);
 	}
+}
+
+/* Without relocations: what something might lead to. */
+static struct elfrw_err *mark_doubtful(struct marking *m, unsigned threads)
+{
+	uint8_t *keep = calloc(m->prog->unit.len + 1, 1);
+	struct elfrw_err *err = keep ? icf_find_doubtful(m->prog, threads, keep) : &elfrw_err_nomem;
+	for (uint32_t i = 0; i < m->prog->unit.len && !err; i++)
+		if (keep[i])
+			mark(m, i);
+	free(keep);
+	return err;
 }
 
 static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options *opt)
@@ -249,7 +268,9 @@ static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options 
 	mark_marked_parts(m);
 	prog->mark.len = 0; /* icf_find_eligible() finds them again */
 	come_from(m, ICF_USE_KEEP, ICF_NONE, 0);
-	return mark_named(m, opt);
+	ELFRW_TRY(mark_named(m, opt));
+	come_from(m, ICF_USE_DOUBT, ICF_NONE, 0);
+	return prog->inferred ? mark_doubtful(m, opt->threads) : NULL;
 }
 
 /* A relocation that stays in the file needs its symbol, even if the field leads elsewhere. */
@@ -331,12 +352,21 @@ static void follow(struct marking *m, uint32_t i)
 	follow_names(m, u);
 }
 
+/* Without relocations: who calls the sum of two numbers could call anything. */
+static bool calls_sums(const struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].flags & ICF_UNIT_RELATIVE)
+			return true;
+	return false;
+}
+
 const char *icf_unused_obstacle(const struct icf_program *prog, const struct icf_options *opt)
 {
 	if (!opt->gc_functions)
 		return NULL;
-	if (prog->inferred)
-		return "the file has no relocations of its code: link it with -Wl,--emit-relocs";
+	if (prog->inferred && !prog->loose && calls_sums(prog))
+		return "it has no relocations of its code, and some code calls the sum of two numbers";
 	/* Not enough of such programs have been tried. */
 	if (prog->arch->low_form)
 		return "not for this machine, whose instructions hold addresses in halves";

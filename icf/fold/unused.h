@@ -16,6 +16,7 @@ enum icf_use_kind {
 	ICF_USE_PROBE,       /* has a static probe */
 	ICF_USE_DELIMITED,   /* in a part of the code that the program delimits */
 	ICF_USE_KEEP,        /* the user asked for it */
+	ICF_USE_DOUBT,       /* a number may lead to it, and no relocations tell */
 	ICF_USE_PINNED,      /* keeps its address, for the reason of the unit */
 	ICF_USE_LINKAGE,     /* .plt, .init, .fini */
 	ICF_USE_NO_FUNCTION, /* code that is no function of its own, for the reason of the unit */

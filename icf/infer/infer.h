@@ -99,4 +99,10 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 /* Finds how indirect jump T->insn[AT] of unit I gets its target.  Call icf_trace_edges() first. */
 void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at,
 		       struct icf_jumps *ret);
+
+/* For --gc-functions.  References are inferred.  Sets KEEP, by unit, of all that something might
+ * lead to although no reference is known.  When the tables and the pinned units are known.
+ * run/doubt.c */
+struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned threads,
+				    uint8_t *keep);
 #endif

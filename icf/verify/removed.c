@@ -3,7 +3,8 @@
  * The removed units are not reached if nothing outside of them refers into them.  So no walk is
  * needed: each reference is looked at once, where it is read, and none may lead into a removed unit
  * unless it is of a removed unit itself.  code/ref.c looks at the references of code, data/data.c
- * at the words of data, unwind/ at landing pads.  This file looks at everything else that leads to
+ * at the words of data, unwind/ at landing pads, data/unreached.c at numbers if IN has no
+ * relocations.  This file looks at everything else that leads to
  * code, and at code that a program could reach in ways that no reference shows. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
@@ -119,12 +120,12 @@ void icf_v_check_removed(const struct icf_vclaim *c, const struct icf_vwords *wo
 		return;
 	while (!icf_v_removed(c, first))
 		first++;
-	if (!allowed || c->inferred)
-		icf_vlog_bad(log, ICF_VC_REMOVED, "removed: %s (0x%llx): expected it, found %s",
-			     icf_v_where(c, c->unit.data[first].old, name),
-			     ICF_VX(c->unit.data[first].old),
-			     allowed ? "none, although no relocations show what refers to it"
-				     : "none: verify --gc-functions allows that");
+	if (!allowed)
+		icf_vlog_bad(
+			log, ICF_VC_REMOVED,
+			"removed: %s (0x%llx): expected it, found none: verify --gc-functions allows that",
+			icf_v_where(c, c->unit.data[first].old, name),
+			ICF_VX(c->unit.data[first].old));
 	for (uint32_t i = first; i < c->unit.len; i++)
 		if (icf_v_removed(c, i))
 			check_unit(c, log, &c->unit.data[i]);

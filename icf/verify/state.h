@@ -106,6 +106,8 @@ struct icf_v {
 	VEC(struct icf_vjump) jump;      /* the same */
 	VEC(struct icf_vpad) pad;        /* sorted */
 	VEC(struct icf_vspan) span;      /* in the order of the code */
+	struct icf_ventries named;       /* without relocations of IN's code: places in data that
+					    something refers to; sorted */
 	struct icf_ventries entered;     /* if there may be spans: references to code */
 	struct icf_vplaces site;         /* the last bytes of all calls, in the order of the code */
 	uint64_t slot_site[ICF_V_SLOTS]; /* by vtable slot: a call through it in OUT, in code that
@@ -151,6 +153,9 @@ void icf_v_check_listed(struct icf_v *v);
 /* verify/data/opaque.c: the same, in bytes that are not understood, for words that lead to any
  * instruction. */
 struct elfrw_err *icf_v_check_opaque(struct icf_v *v);
+/* verify/data/unreached.c: without relocations, does any number lead to what was removed?  Call it
+ * when the tables are known. */
+struct elfrw_err *icf_v_check_unreached(struct icf_v *v);
 /* pad.c: fills pad and `mixed`, if IN has no relocations of its code. */
 struct elfrw_err *icf_v_find_pads(struct icf_v *v);
 /* The bytes of padding at VA, which is then no instruction.  Asked only if the byte there is 0. */

@@ -132,6 +132,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_data(v));
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
+	STEP(icf_v_check_unreached(v));
 	STEP(icf_v_check_unwind(v));
 	STEP(icf_v_check_symbols(&v->claim, &v->log));
 	STEP(icf_v_check_note(v));
@@ -211,6 +212,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->alias);
 	VEC_FREE(&v->span);
 	VEC_FREE(&v->entered.v);
+	VEC_FREE(&v->named.v);
 	free(v->same);
 	free(v->claim.exec_at);
 	VEC_FREE(&v->frameref);

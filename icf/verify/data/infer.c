@@ -20,11 +20,7 @@ static int base_order(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-struct names {
-	VEC(uint64_t) v;
-};
-
-static struct elfrw_err *push_name(struct names *n, uint64_t va)
+static struct elfrw_err *push_name(struct icf_ventries *n, uint64_t va)
 {
 	uint64_t *slot = VEC_PUSH(&n->v);
 	if (!slot)
@@ -34,7 +30,7 @@ static struct elfrw_err *push_name(struct names *n, uint64_t va)
 }
 
 /* Collects places in data that the code, a dynamic relocation or a symbol refers to. */
-static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
+static struct elfrw_err *collect_names(const struct icf_v *v, struct icf_ventries *n)
 {
 	for (size_t i = 0; i < v->base.len; i++)
 		ELFRW_TRY(push_name(n, v->base.data[i].va));
@@ -95,7 +91,7 @@ static void find_named(struct icf_v *v)
 
 /* The first place behind VA that something refers to and that is aligned as VA is; others do not
  * end a table of 4-byte words. */
-static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t va)
+static uint64_t next_name(const struct icf_v *v, const struct icf_ventries *n, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(&v->claim.in, va);
 	uint64_t end = shndx ? v->claim.in.section[shndx].hdr.sh_addr +
@@ -194,7 +190,7 @@ static uint8_t *find_users(const struct icf_v *v)
 	return user;
 }
 
-static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint64_t base,
+static struct elfrw_err *read_table(struct icf_v *v, const struct icf_ventries *n, uint64_t base,
 				    uint32_t owner, struct starts *s)
 {
 	uint64_t end = next_name(v, n, base), word;
@@ -245,7 +241,7 @@ static bool begins_table(const struct icf_v *v, const struct icf_vbase *b, const
 }
 
 /* Marks in ENTERED the units to whose start an entry of a table of OWNER at BASE leads. */
-static void mark_entered(const struct icf_v *v, const struct names *n, uint64_t base,
+static void mark_entered(const struct icf_v *v, const struct icf_ventries *n, uint64_t base,
 			 uint32_t owner, struct starts *s, uint8_t *entered)
 {
 	uint64_t end = next_name(v, n, base), word;
@@ -272,8 +268,8 @@ static void mark_landings(const struct icf_v *v, uint8_t *entered)
 /* Finds the tables.  A half that only tables lead to begins with what an entry leads to, or with a
  * landing pad.  Numbers that are no distances lead into the middle of functions that nobody
  * calls. */
-static struct elfrw_err *find_tables(struct icf_v *v, const struct names *n, const uint8_t *user,
-				     struct starts *s)
+static struct elfrw_err *find_tables(struct icf_v *v, const struct icf_ventries *n,
+				     const uint8_t *user, struct starts *s)
 {
 	uint8_t *entered = calloc(v->claim.unit.len + 1, 1);
 	struct elfrw_err *err = entered ? NULL : &elfrw_err_nomem;
@@ -300,28 +296,27 @@ static struct elfrw_err *find_tables(struct icf_v *v, const struct names *n, con
 
 struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 {
-	struct names names = { 0 };
+	struct icf_ventries *names = &v->named;
 	struct starts s = { calloc(((v->claim.hi - v->claim.lo) >> 3) + 1, 1),
 			    calloc(v->claim.unit.len + 1, 1) };
 	uint8_t *user = find_users(v);
 	struct elfrw_err *err =
-		s.bits && s.read && user ? collect_names(v, &names) : &elfrw_err_nomem;
+		s.bits && s.read && user ? collect_names(v, names) : &elfrw_err_nomem;
 	find_named(v);
 	if (v->base.len)
 		qsort(v->base.data, v->base.len, sizeof *v->base.data, base_order);
 	if (!err)
-		err = find_tables(v, &names, user, &s);
+		err = find_tables(v, names, user, &s);
 	if (!err)
 		err = icf_v_sort_words(v);
 	if (!err)
-		err = icf_v_check_distances(v, names.v.data, names.v.len);
+		err = icf_v_check_distances(v, names->v.data, names->v.len);
 	if (!err)
 		icf_v_check_listed(v);
 	if (!err)
-		err = icf_v_check_gaps(v, names.v.data, names.v.len);
+		err = icf_v_check_gaps(v, names->v.data, names->v.len);
 	if (!err)
 		err = icf_v_check_opaque(v);
-	VEC_FREE(&names.v);
 	free(s.bits);
 	free(s.read);
 	free(user);

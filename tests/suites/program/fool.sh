@@ -1,6 +1,6 @@
 #!/bin/bash
 # fool.sh: programs that are made to mislead the inference of references (fixtures/fool), linked without --emit-relocs.  Each is folded
-# in every mode, whole and stripped.  It must print what it printed before, what must stay must stay (by the map), and verify agrees.
+# in every mode, whole and stripped, and the same without its unused functions.  It must print what it printed before, what must stay must stay (by the map), and verify agrees.
 # ONLY=REGEX limits the run to files whose path matches.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -9,7 +9,7 @@
 
 # fool_one FILE COMPILER OPT: FILE is a path in fixtures/fool.
 fool_one() {
-	local src=$FOOL/$1 cc=$2 opt=$3 base=${1##*/} name d mode in opts n was now bad before=$failures
+	local src=$FOOL/$1 cc=$2 opt=$3 base=${1##*/} name d mode in opts n was now bad how before=$failures
 	name=fool/${base%.*}.$cc.$opt
 	d=$WORK/$base.$cc.$opt
 	mkdir -p "$d"
@@ -29,10 +29,16 @@ fool_one() {
 		return
 	fi
 	strip "$d/in" -o "$d/stripped"
-	for mode in safe all in-place stripped; do
+	for mode in safe all in-place stripped gc gc-none gc-in-place gc-stripped; do
 		in=$d/in opts="--icf=$mode"
-		[ $mode = in-place ] && opts="--icf=all --in-place"
-		[ $mode = stripped ] && opts="--icf=all" in=$d/stripped
+		case $mode in
+		in-place) opts="--icf=all --in-place" ;;
+		gc) opts="--icf=all --gc-functions" ;;
+		gc-none) opts="--icf=none --gc-functions" ;;
+		gc-in-place) opts="--icf=safe --gc-functions --in-place" ;;
+		*stripped) opts="--icf=all" in=$d/stripped ;;
+		esac
+		[ $mode = gc-stripped ] && opts="$opts --gc-functions"
 		# shellcheck disable=SC2086
 		if ! timeout 300 "$ICFOLD" -q --stats=json $opts --map="$d/map" "$in" -o "$d/out" >"$d/stats" 2>"$d/log"; then
 			not_ok "$name/$mode" "icfold: $(first_line "$d/log")"
@@ -40,19 +46,29 @@ fool_one() {
 		fi
 		{ timeout 300 "$d/out" >"$d/got" 2>&1 || echo "exit status $?" >>"$d/got"; } 2>/dev/null
 		cmp -s "$d/expected" "$d/got" || not_ok "$name/$mode" "prints something else: $(diff "$d/expected" "$d/got" | sed -n 2,3p | tr '\n' ' ')"
-		bad=$("$ICFOLD" verify "${opts%% *}" "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^((symbolized|resolved): .* 0 wrong|the same bytes: )' | head -n 1)
+		how=("${opts%% *}")
+		case $mode in
+		gc-none) how=(--gc-functions) ;;
+		gc*) how+=(--gc-functions) ;;
+		esac
+		bad=$("$ICFOLD" verify "${how[@]}" "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^((symbolized|resolved): .* 0 wrong|the same bytes: )' | head -n 1)
 		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"
 		case "$mode $(fool_directive "$src" level)" in
 		[sa]*" compact ") grep -q '"in_place": 1' "$d/stats" && not_ok "$name/$mode" "in place" ;;
 		"safe in place " | "all in place ") grep -q '"in_place": 1' "$d/stats" || not_ok "$name/$mode" "not in place" ;;
 		esac
-		[ $mode = stripped ] && continue
+		[[ $mode = *stripped ]] && continue
+		for n in $(fool_directive "$src" gone); do
+			[[ $mode = gc* ]] || break
+			nm "$d/out" | grep -q " $n\$" && not_ok "$name/$mode" "$n is still there"
+		done
 		for n in $(fool_directive "$src" stays); do
 			read -r was now < <(map_of "$d/map" "$n")
 			[ -n "$was" ] || not_ok "$name/$mode" "no function $n"
 			[ "$was" = "$now" ] || not_ok "$name/$mode" "$n did not stay: it was at $was and is at $now"
 		done
-		grep -q '"in_place": 1' "$d/stats" && continue
+		# Nothing moves if nothing is folded or removed.
+		{ [ $mode = gc-none ] || grep -q '"in_place": 1' "$d/stats"; } && continue
 		for n in $(fool_directive "$src" moves); do
 			read -r was now < <(map_of "$d/map" "$n")
 			[ "$was" != "$now" ] || not_ok "$name/$mode" "$n was not moved"

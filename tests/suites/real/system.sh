@@ -8,9 +8,9 @@
 # with anything but a reason, an output that is larger than its input, and a verifier that says anything but "equal" count as
 # failures; a refusal with a reason does not.  Where folding is not worth it, the output must be the input byte for byte, and what
 # --allow-growth makes is verified.
-# EVERY=N takes each Nth file; OPTS are more options for the fold; SYSTEM_LOG=FILE keeps the table, one line a file:
+# EVERY=N takes each Nth file; OPTS are more options for the fold (OPTS=--gc-functions: verify then allows it, too); SYSTEM_LOG=FILE keeps the table, one line a file:
 # level, verify, file before and after, code before and after, pinned, milliseconds of the fold, folded (functions, or "as-is" for
-# an output that is the input), name, reason.
+# an output that is the input), name, reason, bytes of removed functions.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool system
@@ -61,6 +61,9 @@ stat_of() { sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p" "$2"; }
 # May the output be larger than the input?
 may_grow() { case " ${OPTS:-} " in *" --allow-growth "* | *" --in-place "* | *" --emit-vtables "*) return 0 ;; esac; return 1; }
 
+# What verify has to be told.
+verify_opts() { case " ${OPTS:-} " in *" --gc-functions "*) echo --gc-functions ;; esac; }
+
 # fold_one FILE FOLDER [OPTION...]: sets rc and ms.
 fold_one() {
 	local f=$1 w=$2 t=${EPOCHREALTIME/[.,]/}
@@ -73,13 +76,13 @@ fold_one() {
 
 # one FILE: a line of the table.
 one() {
-	local f=$1 w rc level verify=- reason='' b=0 a=0 cb=0 ca=0 pins=0 ms folded=0 bad=''
+	local f=$1 w rc level verify=- reason='' b=0 a=0 cb=0 ca=0 pins=0 ms folded=0 gone=0 bad=''
 	w=$(mktemp -d "$WORK/one.XXXXXX") || exit 1
 	fold_one "$f" "$w"
 	if [ $rc = 0 ] && [ -s "$w/json" ]; then
 		b=$(stat_of file_before "$w/json") a=$(stat_of file_after "$w/json")
 		cb=$(stat_of code_before "$w/json") ca=$(stat_of code_after "$w/json") pins=$(stat_of pinned "$w/json")
-		folded=$(stat_of folded "$w/json")
+		folded=$(stat_of folded "$w/json") gone=$(stat_of removed_bytes "$w/json")
 		[ "$(file_bytes "$w/out")" = "$a" ] || bad=size
 		may_grow || [ "$a" -le "$b" ] || bad=larger
 		if [ "$(stat_of unchanged "$w/json")" = 1 ]; then
@@ -91,7 +94,7 @@ one() {
 	if [ $rc = 0 ] && [ -s "$w/json" ]; then
 		if [ "$(stat_of in_place "$w/json")" = 1 ]; then level=in-place; else level=compact; fi
 		reason=$(sed -n 's/^icfold: in place: //p' "$w/err" | head -n 1)
-		timeout "$LIMIT" "$ICFOLD" verify --max=3 "$f" "$w/out" >"$w/ver" 2>&1
+		timeout "$LIMIT" "$ICFOLD" verify $(verify_opts) --max=3 "$f" "$w/out" >"$w/ver" 2>&1
 		rc=$?
 		case $rc in
 		0) verify=${bad:-equal} ;;
@@ -110,7 +113,8 @@ one() {
 	fi
 	rm -rf "$w"
 	f=${f//[$'\t\n']/?} reason=${reason//$'\t'/ }
-	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$level" "$verify" "$b" "$a" "$cb" "$ca" "$pins" "$ms" "$folded" "$f" "$reason"
+	printf '%s\t' "$level" "$verify" "$b" "$a" "$cb" "$ca" "$pins" "$ms" "$folded" "$f" "$reason"
+	printf '%s\n' "${gone:-0}"
 }
 
 if [ "${1:-}" = --one ]; then
@@ -140,12 +144,14 @@ awk -F '\t' '
 	{ n[$1]++; v[$1 " " $2]++; before[$1] += $3; after[$1] += $4; cb[$1] += $5; ca[$1] += $6; larger += $4 > $3; different += $2 == "different" }
 	$9 == "as-is" { asis[$1]++ }
 	$9 + 0 > 0 { folded[$1]++ }
+	{ gone[$1] += $12; with[$1] += $12 > 0 }
 	$3 > 0 { mb = $3 / 1048576; cost[NR] = sprintf("%.0f ms/MB %s (%.2f MB, %.2f s)", $8 / (mb > 1 ? mb : 1), $10, mb, $8 / 1000); of[NR] = $8 / (mb > 1 ? mb : 1) }
 	END {
 		printf "# %-10s %6s %6s %6s %15s %15s %13s %13s %9s\n", "level", "files", "folded", "as is", "bytes", "bytes saved", "code", "code saved", ""
 		for (l in n)
 			printf "# %-10s %6d %6d %6d %15d %15d %13d %13d %8.2f%%\n", l, n[l], folded[l], asis[l], before[l], before[l] - after[l], cb[l], cb[l] - ca[l], cb[l] ? 100 * (cb[l] - ca[l]) / cb[l] : 0
 		for (k in v) print "# " k ": " v[k]
+		for (l in n) if (with[l]) printf "# %s: %d files have functions that nothing uses, %d bytes removed\n", l, with[l], gone[l]
 		printf "# in place: %d files, %.1f MB; larger: %d; verify different: %d\n", n["in-place"], before["in-place"] / 1048576, larger, different
 		for (k = 1; k <= 5; k++) {
 			best = 0
@@ -156,7 +162,7 @@ awk -F '\t' '
 	}' "$table"
 awk -F '\t' '$1 == "refused" || $1 == "in-place" { r = $11; sub(/ \((address|file offset) 0x[0-9a-f]*\)/, "", r); n[$1 ": " r]++; mb[$1 ": " r] += $3 / 1048576 }
 	END { for (k in n) printf "# %5d files, %8.1f MB %s\n", n[k], mb[k], k }' "$table" | sort -rn -k 2
-while IFS=$'\t' read -r level verify _ _ _ _ _ _ _ f reason; do
+while IFS=$'\t' read -r level verify _ _ _ _ _ _ _ f reason _; do
 	case $level:$verify in
 	compact:equal | in-place:equal | refused:*) ok "system/$f" ;;
 	compact:* | in-place:*) not_ok "system/$f" "verify: $verify: $reason" ;;

@@ -1,0 +1,297 @@
+/* doubt.c: functions that something may lead to, although no reference to them is known.
+ *
+ * For folding it is enough that each unknown distance still leads where it led, so a function to
+ * which none leads may move.  If it is to be removed, more is asked: whoever could compute its
+ * address keeps it, and a single number that looks like the way to it is enough.
+ *
+ *   - A word of data, at any byte offset, that leads to the function's entry: from its own place,
+ *     from its own end, from one of the last places before it that something refers to, from the
+ *     file's first byte, or from the global offset table.
+ *   - A number in an instruction that leads there from the file's first byte, from the global
+ *     offset table (the large code model), or from an address of data that the code computes
+ *     nearby.  Sums with addresses of code are followed in arith.c.
+ *   - An entry of a jump table that is not the table of one function alone, or a word behind a
+ *     table, where it may go on although something else refers to that place.
+ *   - What bytes of code that are not understood could refer to, as branches or as distances.
+ *
+ * Such numbers are rare, so this keeps few functions that are really unused.  Cost: one pass over
+ * the code, one over the data. */
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/infer/unit.h"
+#include <string.h>
+
+#define NAMES   8 /* places that something refers to, the last ones */
+#define NUMBERS 4 /* the same of its numbers */
+#define PER     256
+
+struct doubt {
+	const struct icf_program *prog;
+	struct icf_data_map map;
+	uint64_t base[4]; /* that numbers may count from anywhere: the file's first byte, tables of
+			     addresses */
+	unsigned n_bases;
+	uint8_t *keep; /* by unit; borrowed; several threads set it */
+};
+
+static void keep(const struct doubt *d, uint32_t i)
+{
+	if (i != ICF_NONE)
+		__atomic_store_n(&d->keep[i], 1, __ATOMIC_RELAXED);
+}
+
+static void keep_entry(const struct doubt *d, uint64_t va)
+{
+	if (icf_bit(&d->map.entry, va))
+		keep(d, icf_unit_at(d->prog, va));
+}
+
+/* NUMBER, counted from places that code anywhere may know. */
+static void keep_known(const struct doubt *d, uint64_t number)
+{
+	for (unsigned k = 0; k < d->n_bases; k++)
+		keep_entry(d, d->base[k] + number);
+}
+
+/* --- words of data --- */
+
+static bool holds_words(const struct elfrw_section *s)
+{
+	if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data ||
+	    strncmp(s->name, ".eh_frame", 9) == 0 || strncmp(s->name, ".gcc_except_table", 17) == 0)
+		return false;
+	switch (s->hdr.sh_type) {
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_HASH:
+	case SHT_GNU_HASH:
+	case SHT_DYNSYM:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed:
+	case SHT_GNU_versym: return false;
+	default: return true;
+	}
+}
+
+/* Where words are explained: the loader sets them, or they are entries of tables.  Moves on with
+ * the places that are asked for. */
+struct explained {
+	size_t dataref, dynreloc;
+};
+
+static bool is_explained(const struct icf_program *prog, struct explained *x, uint64_t va)
+{
+	while (x->dataref < prog->dataref.len &&
+	       prog->dataref.data[x->dataref].place + prog->dataref.data[x->dataref].size <= va)
+		x->dataref++;
+	while (x->dynreloc < prog->dynreloc.len && prog->dynreloc.data[x->dynreloc].place + 8 <= va)
+		x->dynreloc++;
+	return (x->dataref < prog->dataref.len && prog->dataref.data[x->dataref].place < va + 4) ||
+	       (x->dynreloc < prog->dynreloc.len &&
+		prog->dynreloc.data[x->dynreloc].place < va + 4);
+}
+
+/* The SIZE bytes at P, at address VA. */
+static void look_at_words(const struct doubt *d, const uint8_t *p, uint64_t size, uint64_t va)
+{
+	const struct icf_program *prog = d->prog;
+	struct explained x = { 0 };
+	uint64_t from[NAMES] = { va };
+	unsigned n = 1;
+	for (uint64_t off = 0; off <= size && size - off >= 4; off++) {
+		uint64_t raw = elfrw_get32(p + off), word = (uint64_t)(int64_t)(int32_t)raw,
+			 at = va + off;
+		if (icf_bit(&d->map.named, at))
+			from[n++ % NAMES] = at;
+		if (!word || is_explained(prog, &x, at))
+			continue;
+		keep_entry(d, at + word);
+		keep_entry(d, at + 4 + word);
+		for (unsigned k = 0; k < NAMES && k < n; k++)
+			keep_entry(d, from[k] + word);
+		keep_known(d, word);
+	}
+}
+
+static void look_at_data(const struct doubt *d)
+{
+	const struct icf_program *prog = d->prog;
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const struct elfrw_section *s = &prog->img->section[i];
+		if (holds_words(s))
+			look_at_words(d, s->data, s->hdr.sh_size, s->hdr.sh_addr);
+	}
+}
+
+/* --- jump tables --- */
+
+static void keep_entries(const struct doubt *d, uint64_t base, uint64_t n)
+{
+	uint64_t word;
+	for (uint64_t k = 0; k < n; k++)
+		if (icf_distance_at(d->prog, base + 4 * k, &word))
+			keep(d, icf_unit_at(d->prog, base + word));
+}
+
+/* The table at VA, or NULL. */
+static const struct icf_table *table_at(const struct icf_program *prog, uint64_t va)
+{
+	const struct icf_dataref *d = icf_dataref_at(prog, va);
+	const struct icf_table *t = d && d->table != ICF_NONE ? &prog->table.data[d->table] : NULL;
+	return t && t->base == va ? t : NULL;
+}
+
+/* Words from PLACE on, as entries of a table at BASE.  The table of a jump that was found out ends
+ * where something else refers to, which may be its middle; it does not go on in another table.
+ * ALL: nothing ends it but a word that leads nowhere. */
+static void read_on(const struct doubt *d, uint64_t base, uint64_t place, bool all)
+{
+	uint64_t word;
+	for (; (all || !icf_dataref_at(d->prog, place)) && icf_distance_at(d->prog, place, &word) &&
+	       icf_in_exec(d->prog, base + word);
+	     place += 4)
+		keep(d, icf_unit_at(d->prog, base + word));
+}
+
+/* Some jump of unit I is not understood: its tables may be anything that the unit refers to. */
+static void look_at_jumps(const struct doubt *d, uint32_t i)
+{
+	const struct icf_unit *u = &d->prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(d->prog, u);
+	bool jumps = (u->flags & ICF_UNIT_JUMPS) || u->kind == ICF_UNIT_OPAQUE;
+	if (!jumps || !(u->flags & ICF_UNIT_PINNED))
+		return;
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		if ((ref[r].flags & ICF_REF_LEA) && ref[r].unit == ICF_NONE)
+			read_on(d, ref[r].target, ref[r].target, true);
+}
+
+/* The tables that jumps use, if that is not what their addresses tell; and what follows them. */
+static void look_at_tables(const struct doubt *d)
+{
+	const struct icf_program *prog = d->prog;
+	for (size_t k = 0; k < prog->inferred_table.len; k++) {
+		const struct icf_inferred_table *x = &prog->inferred_table.data[k];
+		const struct icf_table *t = table_at(prog, x->base);
+		if (!t || x->n > t->n || t->owner != icf_unit_at(prog, x->owner))
+			keep_entries(d, x->base, x->n);
+		read_on(d, x->base, x->base + 4 * (uint64_t)x->n, false);
+	}
+}
+
+/* --- numbers in code --- */
+
+/* What the code named last. */
+struct last {
+	uint64_t name[NAMES], number[NUMBERS];
+	unsigned n_names, n_numbers; /* so far */
+};
+
+static void add_number(const struct doubt *d, struct last *l, uint64_t number)
+{
+	if (!number)
+		return;
+	keep_known(d, number);
+	for (unsigned k = 0; k < NAMES && k < l->n_names; k++) {
+		keep_entry(d, l->name[k] + number);
+		keep_entry(d, l->name[k] - number);
+	}
+	l->number[l->n_numbers++ % NUMBERS] = number;
+}
+
+static void add_name(const struct doubt *d, struct last *l, uint64_t va)
+{
+	l->name[l->n_names++ % NAMES] = va;
+	for (unsigned k = 0; k < NUMBERS && k < l->n_numbers; k++) {
+		keep_entry(d, va + l->number[k]);
+		keep_entry(d, va - l->number[k]);
+	}
+}
+
+/* The operand of SIZE bytes at P. */
+static uint64_t operand(const uint8_t *p, unsigned size)
+{
+	uint64_t n = size ? elfrw_get_le(p, size) : 0,
+		 top = size ? (uint64_t)1 << (8 * size - 1) : 0;
+	return size && size < 8 ? (n ^ top) - top : n;
+}
+
+/* The instruction IN at P. */
+static void look_at_insn(const struct doubt *d, struct last *l, const struct elfrw_insn *in,
+			 const uint8_t *p)
+{
+	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_TRAP)
+		return;
+	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !icf_in_exec(d->prog, in->target))
+		add_name(d, l, in->target);
+	add_number(d, l, operand(p + in->imm_off, in->imm_size));
+	if (in->flags & ELFRW_INSN_LEA)
+		add_number(d, l, operand(p + in->disp_off, in->disp_size));
+}
+
+/* Unit U may hold branches anywhere, and distances that lead anywhere. */
+static void look_at_opaque(const struct doubt *d, const struct icf_unit *u)
+{
+	const struct icf_program *prog = d->prog;
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	for (uint64_t pos = 0; pos < size; pos++) {
+		struct elfrw_insn in;
+		if (prog->arch->decode(code + pos, size - pos, u->start + pos, &in) &&
+		    in.pcrel_size)
+			keep(d, icf_unit_at(prog, in.target));
+		if (size - pos < 4)
+			continue;
+		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(code + pos);
+		keep(d, word ? icf_unit_at(prog, u->start + word) : ICF_NONE);
+		keep(d, word ? icf_unit_at(prog, u->start + pos + word) : ICF_NONE);
+	}
+}
+
+static void look_at_unit(const struct doubt *d, uint32_t i)
+{
+	const struct icf_program *prog = d->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	struct last l = { 0 };
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		if (prog->arch->decode(code + pos, size - pos, u->start + pos, &in))
+			look_at_insn(d, &l, &in, code + pos);
+		else
+			in.len = 1;
+	}
+	look_at_jumps(d, i);
+	if (u->kind == ICF_UNIT_OPAQUE)
+		look_at_opaque(d, u);
+	if (u->kind != ICF_UNIT_FUNC && !prog->exec.data[u->sec].linkage)
+		look_at_words(d, code, size, u->start);
+}
+
+static struct elfrw_err *look_at_units(void *arg, size_t part)
+{
+	const struct doubt *d = arg;
+	for (uint32_t i = (uint32_t)part * PER; i < (part + 1) * PER && i < d->prog->unit.len; i++)
+		look_at_unit(d, i);
+	return NULL;
+}
+
+struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned threads, uint8_t *keep)
+{
+	struct doubt d = { .prog = prog, .keep = keep };
+	struct elfrw_err *err = icf_data_map_init(prog, &d.map);
+	d.n_bases = 1;
+	for (uint32_t i = 1; i < prog->img->n_sections && d.n_bases < 4; i++)
+		if (strncmp(prog->img->section[i].name, ".got", 4) == 0)
+			d.base[d.n_bases++] = prog->img->section[i].hdr.sh_addr;
+	if (!err)
+		err = elfrw_parallel(threads, (prog->unit.len + PER - 1) / PER, look_at_units, &d);
+	if (!err) {
+		look_at_data(&d);
+		look_at_tables(&d);
+	}
+	icf_data_map_deinit(&d.map);
+	return err;
+}
