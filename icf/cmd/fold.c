@@ -43,7 +43,7 @@ static const char usage[] =
 	"      --no-thunks            with safe: do not fold functions whose address is observed\n"
 	"      --keep-unique=SYMBOL   never fold SYMBOL; may be repeated\n"
 	"      --keep-unique-file=FILE  the same for each line of FILE\n"
-	"      --gc-functions         remove functions that nothing can reach (needs relocations)\n"
+	"      --gc-functions         remove functions that nothing can reach\n"
 	"      --keep=SYMBOL          with it: SYMBOL is used; may be a pattern (*, ?, [...]), and\n"
 	"                             be repeated\n"
 	"      --keep-file=FILE       the same for each line of FILE\n"

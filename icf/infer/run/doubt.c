@@ -266,8 +266,6 @@ static void look_at_unit(const struct doubt *d, uint32_t i)
 	look_at_jumps(d, i);
 	if (u->kind == ICF_UNIT_OPAQUE)
 		look_at_opaque(d, u);
-	if (u->kind != ICF_UNIT_FUNC && !prog->exec.data[u->sec].linkage)
-		look_at_words(d, code, size, u->start);
 }
 
 static struct elfrw_err *look_at_units(void *arg, size_t part)

@@ -4,12 +4,14 @@
  * The references of instructions and the words that the loader sets are checked elsewhere.  All
  * other bytes may hold a way to a function, as a distance that code adds to an address.  So each
  * number that would lead to the entry of a removed function, in any of these ways, is a difference:
- *   - four bytes of data, at any place, counted from there, from their end, from the last place
- *     before them that something refers to, or from the file's first byte;
- *   - an operand of code that remains, counted from the file's first byte or added to one of the
- *     addresses of data that the code computed just before;
+ *   - four bytes of data, at any place, counted from there, from their end, from the last
+ *     places before them that something refers to, from the file's first byte, or from the global
+ *     offset table;
+ *   - an operand of code that remains, counted from the file's first byte, from the global offset
+ *     table or from data that the code refers to nearby, or added to an address of code;
  *   - words behind a jump table, counted from its start: it may go on there.
- * Code that remains must not call the sum of two registers.  If it jumps to one, by a distance that
+ * Code that remains must not call the sum of two registers, or add a register to the address of a
+ * function.  If it jumps to one, by a distance that
  * it loads, and no table explains that, then tables of removed functions near the data that it
  * refers to may be what it reads.
  *
@@ -21,7 +23,7 @@
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
-#define NAMES 4   /* addresses of data that the code computed last */
+#define NAMES 4   /* addresses and numbers that are remembered */
 #define NEAR  256 /* bytes from such an address to a table */
 #define PER   256
 
@@ -97,19 +99,21 @@ static void look_at_section(const struct unreached *x, const struct elfrw_sectio
 {
 	struct icf_vlog *log = &x->v->log;
 	struct passed p = { 0 };
-	uint64_t va = s->hdr.sh_addr, from = va, size = s->hdr.sh_size;
+	uint64_t va = s->hdr.sh_addr, from[NAMES] = { va }, size = s->hdr.sh_size;
+	unsigned n = 1;
 	const struct icf_ventries *name = &x->v->named;
 	size_t next = LOWER_BOUND(0, name->v.len, mid, name->v.data[mid] < va);
 	for (uint64_t off = 0; off <= size && size - off >= 4; off++) {
 		uint64_t at = va + off,
 			 word = (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
 		for (; next < name->v.len && name->v.data[next] <= at; next++)
-			from = name->v.data[next];
+			from[n++ % NAMES] = name->v.data[next];
 		if (!word || is_known(x->v, &p, at))
 			continue;
 		look_at_entry(x, log, at + word, at, "a distance");
 		look_at_entry(x, log, at + 4 + word, at, "a distance from its end");
-		look_at_entry(x, log, from + word, at, "a distance from what is before it");
+		for (unsigned k = 0; k < NAMES && k < n; k++)
+			look_at_entry(x, log, from[k] + word, at, "a distance from data");
 		look_at_known(x, log, word, at);
 	}
 	log->checked[ICF_VC_REMOVED] += size / 4;
@@ -140,62 +144,140 @@ static void look_behind_tables(const struct unreached *x)
 
 /* --- code --- */
 
-/* What was read last. */
-struct last {
-	uint64_t name[NAMES];
-	unsigned n;   /* names so far */
-	unsigned sum; /* the register that the instruction before this one added to, or none */
-	bool loads;   /* a distance was loaded */
-	bool jumps;   /* to the sum of it and something */
+#define REGS 32
+
+/* A unit while its code is read: where, and what was read last. */
+struct reader {
+	const struct unreached *x;
+	struct icf_vlog *log;
+	uint32_t unit;
+	uint64_t at; /* address of the instruction */
+	uint64_t name[NAMES], number[NAMES];
+	unsigned n_names, n_numbers; /* so far */
+	uint64_t code[REGS];         /* by register: the address of code in it, or 0 */
+	unsigned sum;                /* the register that the last instruction added to, or none */
+	bool loads;                  /* a distance was loaded */
+	bool jumps;                  /* to the sum of it and something */
 };
 
 static uint64_t operand(const uint8_t *p, unsigned size)
 {
 	uint64_t n = size ? elfrw_get_le(p, size) : 0;
-	return size == 4   ? (uint64_t)(int64_t)(int32_t)n
-	       : size == 1 ? (uint64_t)(int64_t)(int8_t)n
-			   : n;
+	switch (size) {
+	case 1: return (uint64_t)(int64_t)(int8_t)n;
+	case 2: return (uint64_t)(int64_t)(int16_t)n;
+	case 4: return (uint64_t)(int64_t)(int32_t)n;
+	default: return n;
+	}
 }
 
-static void look_at_number(const struct unreached *x, struct icf_vlog *log, const struct last *l,
-			   uint64_t number, uint64_t at)
+static void look_at_sum(struct reader *r, uint64_t name, uint64_t number)
+{
+	look_at_entry(r->x, r->log, name + number, r->at, "its distance from data");
+	look_at_entry(r->x, r->log, name - number, r->at, "its distance to data");
+}
+
+static void look_at_number(struct reader *r, uint64_t number)
 {
 	if (!number)
 		return;
-	look_at_known(x, log, number, at);
-	for (unsigned k = 0; k < NAMES && k < l->n; k++)
-		look_at_entry(x, log, l->name[k] + number, at,
-			      "its distance from what code computes");
+	look_at_known(r->x, r->log, number, r->at);
+	for (unsigned k = 0; k < NAMES && k < r->n_names; k++)
+		look_at_sum(r, r->name[k], number);
+	r->number[r->n_numbers++ % NAMES] = number;
 }
 
-static void look_at_insn(const struct unreached *x, struct icf_vlog *log, struct last *l,
-			 const struct elfrw_insn *in, const uint8_t *p, uint64_t at)
+static void look_at_name(struct reader *r, uint64_t va)
 {
-	const struct icf_vclaim *c = &x->v->claim;
-	uint64_t imm = operand(p + in->imm_off, in->imm_size),
-		 disp = operand(p + in->disp_off, in->disp_size);
+	for (unsigned k = 0; k < NAMES && k < r->n_numbers; k++)
+		look_at_sum(r, va, r->number[k]);
+	r->name[r->n_names++ % NAMES] = va;
+}
+
+/* NUMBER is added to the address of code in register REG. */
+static void add_number(struct reader *r, unsigned reg, uint64_t number)
+{
+	const struct icf_vclaim *c = &r->x->v->claim;
+	uint64_t to = reg < REGS && r->code[reg] ? r->code[reg] + number : 0;
+	if (to && icf_v_removed(c, icf_v_find(c, to)))
+		reached(r->x, r->log, to, r->at, "its distance from other code");
+	if (reg < REGS)
+		r->code[reg] = to;
+}
+
+/* Something else is added to register REG: not to the address of another function. */
+static void add_unknown(struct reader *r, unsigned reg)
+{
+	const struct icf_vclaim *c = &r->x->v->claim;
+	uint64_t va = reg < REGS ? r->code[reg] : 0;
+	uint32_t u = va ? icf_v_find(c, va) : ICF_V_NONE;
+	if (u != ICF_V_NONE && u != r->unit && c->unit.data[u].old == va)
+		icf_vlog_bad(
+			r->log, ICF_VC_REMOVED,
+			"sum: 0x%llx: expected nothing that is added to the address of a function (0x%llx)",
+			ICF_VX(r->at), ICF_VX(va));
+}
+
+/* Follows addresses of code through registers. */
+static void follow(struct reader *r, const struct elfrw_insn *in, const struct elfrw_judgement *j)
+{
+	uint64_t value = 0;
+	if (j->kind == ELFRW_JUDGE_UNKNOWN || in->kind != ELFRW_INSN_OTHER) {
+		memset(r->code, 0, sizeof r->code);
+		return;
+	}
+	for (unsigned k = 0; k < REGS; k++)
+		if (j->lost >> k & 1)
+			r->code[k] = 0;
+	switch (j->kind) {
+	case ELFRW_JUDGE_COPY: value = j->from < REGS ? r->code[j->from] : 0; break;
+	case ELFRW_JUDGE_ADD: add_number(r, j->to, (uint64_t)j->number); return;
+	case ELFRW_JUDGE_SUM:
+		add_unknown(r, j->to);
+		add_unknown(r, j->from);
+		break;
+	case ELFRW_JUDGE_ADDRESS:
+		if (in->pcrel_size) {
+			value = icf_v_in_exec(&r->x->v->claim, in->target) ? in->target : 0;
+		} else if (in->index != ELFRW_REG_NONE) {
+			add_unknown(r, in->base);
+			add_unknown(r, in->index);
+		} else if (in->base < REGS && j->to < REGS) {
+			r->code[j->to] = r->code[in->base];
+			add_number(r, j->to, (uint64_t)j->disp);
+			return;
+		}
+	}
+	if (j->to < REGS)
+		r->code[j->to] = value;
+}
+
+/* The instruction IN at P. */
+static void look_at_insn(struct reader *r, const struct elfrw_insn *in, const uint8_t *p)
+{
+	const struct icf_vclaim *c = &r->x->v->claim;
 	struct elfrw_judgement j = { .kind = ELFRW_JUDGE_UNKNOWN };
-	bool lea = in->flags & ELFRW_INSN_LEA;
+	bool jump = in->kind == ELFRW_INSN_JMP_IND, call = in->kind == ELFRW_INSN_CALL_IND;
 	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_TRAP)
 		return;
-	if (lea && in->pcrel_size && !icf_v_in_exec(c, in->target))
-		l->name[l->n++ % NAMES] = in->target;
-	look_at_number(x, log, l, imm, at);
-	look_at_number(x, log, l, lea ? disp : 0, at);
-	bool jump = in->kind == ELFRW_INSN_JMP_IND, call = in->kind == ELFRW_INSN_CALL_IND;
-	if ((call || jump) && l->sum != ELFRW_REG_NONE && c->arch->judge->goes_to(in) == l->sum) {
+	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !icf_v_in_exec(c, in->target))
+		look_at_name(r, in->target);
+	look_at_number(r, operand(p + in->imm_off, in->imm_size));
+	if (in->flags & ELFRW_INSN_LEA)
+		look_at_number(r, operand(p + in->disp_off, in->disp_size));
+	if ((call || jump) && r->sum != ELFRW_REG_NONE && c->arch->judge->goes_to(in) == r->sum) {
 		if (call)
 			icf_vlog_bad(
-				log, ICF_VC_REMOVED,
+				r->log, ICF_VC_REMOVED,
 				"call: 0x%llx: expected no call of a sum, which may lead to anything",
-				ICF_VX(at));
-		else
-			l->jumps |= l->loads;
+				ICF_VX(r->at));
+		r->jumps |= jump && r->loads;
 	}
 	if (in->kind == ELFRW_INSN_OTHER)
 		c->arch->judge->look(in, p, &j);
-	l->loads |= j.kind == ELFRW_JUDGE_LOAD_WORD;
-	l->sum = j.kind == ELFRW_JUDGE_SUM ? j.to : ELFRW_REG_NONE;
+	follow(r, in, &j);
+	r->loads |= j.kind == ELFRW_JUDGE_LOAD_WORD;
+	r->sum = j.kind == ELFRW_JUDGE_SUM ? j.to : ELFRW_REG_NONE;
 }
 
 /* Unit I jumps by a distance that it loads.  Does a table say where to? */
@@ -218,6 +300,20 @@ static void look_at_jump(const struct unreached *x, struct icf_vlog *log, uint32
 	}
 }
 
+/* Marks in LABEL, by byte of unit U, where its branches lead. */
+static void mark_labels(const struct icf_v *v, const struct icf_vunit *u, const uint8_t *code,
+			uint8_t *label)
+{
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < u->end - u->old; pos += in.len) {
+		if (!v->claim.arch->decode(code + pos, u->end - u->old - pos, u->old + pos, &in))
+			in.len = 1;
+		else if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
+			 in.target - u->old < u->end - u->old)
+			label[in.target - u->old] = 1;
+	}
+}
+
 static void look_at_unit(const struct unreached *x, struct icf_vlog *log, uint32_t i)
 {
 	const struct icf_v *v = x->v;
@@ -225,17 +321,26 @@ static void look_at_unit(const struct unreached *x, struct icf_vlog *log, uint32
 	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	const uint8_t *code = e->old_data + (u->old - e->old);
 	uint64_t size = u->end - u->old;
-	struct last l = { .sum = ELFRW_REG_NONE };
+	uint8_t *label = calloc(size + 1, 1);
+	struct reader r = { .x = x, .log = log, .unit = i, .sum = ELFRW_REG_NONE };
 	struct elfrw_insn in;
-	for (uint64_t pos = 0; pos < size; pos += in.len) {
+	log->nomem |= !label;
+	if (label)
+		mark_labels(v, u, code, label);
+	for (uint64_t pos = 0; label && pos < size; pos += in.len) {
 		if (code[pos] == 0)
 			pos += icf_v_pad(v, u->old + pos);
-		if (pos < size && v->claim.arch->decode(code + pos, size - pos, u->old + pos, &in))
-			look_at_insn(x, log, &l, &in, code + pos, u->old + pos);
+		/* Other values may come from where it branches. */
+		if (pos < size && label[pos])
+			memset(r.code, 0, sizeof r.code);
+		r.at = u->old + pos;
+		if (pos < size && v->claim.arch->decode(code + pos, size - pos, r.at, &in))
+			look_at_insn(&r, &in, code + pos);
 		else
 			in.len = 1;
 	}
-	if (l.jumps)
+	free(label);
+	if (r.jumps)
 		look_at_jump(x, log, i);
 }
 
