@@ -284,11 +284,6 @@ options() {
 	check unused/threads "other bytes with more threads" cmp -s one seven
 	"$ICFOLD" --gc-functions --verify $in -o checked 2>log
 	check unused/verified "$(first_line log)" cmp -s one checked
-	RELOCS=no build bare unused gcc bfd pie "-O2 -g" && {
-		"$ICFOLD" --gc-functions bare -o bare.out 2>log
-		check unused/norelocs "$(first_line log)" grep -q 'removes nothing: the file has no relocations' log
-		check unused/norelocs/works "it prints something else" cmp -s <(./bare) <(./bare.out)
-	}
 	# A program whose plug-ins find its functions by name.
 	cat >host.c <<'C'
 #include <dlfcn.h>

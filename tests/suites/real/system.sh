@@ -94,6 +94,7 @@ one() {
 	if [ $rc = 0 ] && [ -s "$w/json" ]; then
 		if [ "$(stat_of in_place "$w/json")" = 1 ]; then level=in-place; else level=compact; fi
 		reason=$(sed -n 's/^icfold: in place: //p' "$w/err" | head -n 1)
+		# shellcheck disable=SC2046
 		timeout "$LIMIT" "$ICFOLD" verify $(verify_opts) --max=3 "$f" "$w/out" >"$w/ver" 2>&1
 		rc=$?
 		case $rc in

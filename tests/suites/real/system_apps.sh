@@ -7,7 +7,7 @@
 # These programs find their parts by fixed paths.  So folded copies are mounted over the installed files, in a mount namespace for
 # the job alone.  Each job runs three times: as installed, folded, and folded in place (also if that does not pay).  What it prints,
 # and what it leaves in its folder, must be the same.
-# A line tells what was folded and how many bytes it saved.  FOLD_LIMIT, JOB_LIMIT: seconds for one file, for one job (600, 900).
+# A line tells what was folded and how many bytes it saved.  OPTS: more options for the fold (--gc-functions).  FOLD_LIMIT, JOB_LIMIT: seconds for one file, for one job (600, 900).
 # Functions of jobs are called by name; in their texts, other programs expand what the shell does not.
 # shellcheck disable=SC2317,SC2016,SC2329
 # shellcheck source=tests/lib.sh
@@ -491,7 +491,8 @@ fold_one() { # IN OUT OPTION...: what is wrong with it goes to OUT.no
 fold_all() {
 	local variant=$1 f n out opts=() folded=0 paid=0 same=0 refused=0 saved=0 ms t=${EPOCHREALTIME/[.,]/}
 	shift
-	[ "$variant" = in-place ] && opts=(--in-place --allow-growth)
+	read -ra opts <<<"${OPTS:-}"
+	[ "$variant" = in-place ] && opts+=(--in-place --allow-growth)
 	: >"$WORK/mounts"
 	: >"$WORK/refused"
 	for f; do

@@ -5,6 +5,7 @@
 #
 # Each job runs three times: with copies of the programs, folded (--icf=safe), and folded --in-place.  Programs and libraries are in
 # the same folder each time, so that the paths in outputs are the same; outputs must be equal to the last byte.
+# OPTS are more options for the fold, such as --gc-functions.
 # Functions of jobs are called by name; in their texts, other programs expand what the shell does not.
 # shellcheck disable=SC2317,SC2016,SC2329,SC2094,SC2238
 # shellcheck source=tests/lib.sh
@@ -23,7 +24,8 @@ jobs=("$@")
 
 fold() { # VARIANT IN OUT
 	local opts=()
-	[ "$1" = in-place ] && opts=(--in-place)
+	read -ra opts <<<"${OPTS:-}"
+	[ "$1" = in-place ] && opts+=(--in-place)
 	"$ICFOLD" -q ${opts[@]+"${opts[@]}"} "$2" -o "$3" 2>"$WORK/log" || { echo "fold $2: $(first_line "$WORK/log")"; return 1; }
 }
 
