@@ -37,6 +37,7 @@ BELOW = {
     "icf": ["icf/apply", "dwarf/symbolize"],
     "icf/audit": ["icf"],
     "icf/trace": ["dwarf/stack"],
+    "icf/profile": ["icf/trace"],
     # The verifier shares readers with the fold, but nothing that decides or writes.
     "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
@@ -49,7 +50,7 @@ BELOW = {
     "icf/lib": ["icf/cli", "dwarf/stack"],
     "icf/cmd/perf": ["icf/cmd"],  # one family in three folders
     "icf/cmd/log": ["icf/cmd"],
-    "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf"],
+    "icf/cmd": ["icf/audit", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",
@@ -66,6 +67,7 @@ FRONT = {
     "icf/verify/debug/debug",
     "icf/verify/lines/lines",
     "icf/audit/audit",
+    "icf/profile/profile",
     "icf/trace/unwind_dwfl",
     "icf/cmd/log/log",
     "icf/cmd/perf/perf",

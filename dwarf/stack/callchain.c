@@ -23,25 +23,16 @@
 
 /* A level of a stack. */
 struct level {
-	uint64_t at;     /* the PC, or the address to return to */
-	bool pc;         /* AT is a PC */
-	uint64_t site;   /* what the level outside of this one returns to; 0: none */
-	uint64_t vtable; /* of the object that the function was called on; 0: unknown */
+	uint64_t at; /* the PC, or the address to return to */
+	bool pc;     /* AT is a PC */
+	struct dwr_chain_call call;
 };
 
-/* The functions that a call site allows. */
-struct called {
-	bool anything; /* any function: nothing is known */
-	uint8_t by;
-};
-
-/* Adds to SET the members of GROUP that function CALLER can have called by the call of LEVEL, given
- * that the PC is in the code of GROUP. */
-static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller,
-				 const struct level *level, uint32_t group, unit_set *set,
-				 struct called *how)
+struct elfrw_err *dwr_chain_callees(struct dwr_callchain *cc, uint32_t caller,
+				    const struct dwr_chain_call *in, uint32_t group, unit_set *set,
+				    struct dwr_chain_called *how)
 {
-	const uint64_t site = level->site;
+	const uint64_t site = in->site;
 	const struct dwr_branch *b;
 	uint32_t n;
 	uint64_t slot;
@@ -62,7 +53,7 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller,
 		ELFRW_TRY(dwr_chain_put_die(cc, cc->calls.dcall.data[at + i].die, group, r));
 	if (!n_entries && dwr_chain_find_vcall(cc, site, &slot)) {
 		is_virtual = true;
-		ELFRW_TRY(dwr_chain_put_virtual(cc, slot, level->vtable, r));
+		ELFRW_TRY(dwr_chain_put_virtual(cc, slot, in->vtable, r));
 	} else if (!n_entries)
 		ELFRW_TRY(dwr_chain_put_target(cc, caller, site, call->target, r, &entered));
 	if (!r->len) {
@@ -131,9 +122,10 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct le
 	}
 	f->merged = true;
 	f->group = group;
-	struct called how = { .anything = !cc->outer.len };
+	struct dwr_chain_called how = { .anything = !cc->outer.len };
 	for (size_t i = 0; i < cc->outer.len && !how.anything; i++)
-		ELFRW_TRY(callees(cc, cc->outer.data[i], level, group, &cc->set, &how));
+		ELFRW_TRY(dwr_chain_callees(cc, cc->outer.data[i], &level->call, group, &cc->set,
+					    &how));
 	if (how.anything || !cc->set.len) {
 		cc->set.len = 0;
 		ELFRW_TRY(dwr_chain_put_group(cc, group, false, &cc->set));
@@ -189,8 +181,9 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 		struct dwr_chain_frame *f = &chain->frame.data[i];
 		uint64_t site = i + 1 < n ? addr[i + 1] : 0;
 		if (cc->note) {
-			const struct level level = { addr[i], i == 0, site,
-						     vtable ? vtable[i] : 0 };
+			const struct level level = { addr[i],
+						     i == 0,
+						     { site, vtable ? vtable[i] : 0 } };
 			ELFRW_TRY(resolve_frame(cc, &level, f, chain));
 			unit_set t = cc->outer;
 			cc->outer = cc->set;

@@ -95,6 +95,24 @@ struct elfrw_err *dwr_chain_put_virtual(struct dwr_callchain *cc, uint64_t slot,
 size_t dwr_chain_find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t caller,
 			    size_t *n);
 
+/* A call, by what it left on the stack. */
+struct dwr_chain_call {
+	uint64_t site;   /* where it returns to; 0: unknown */
+	uint64_t vtable; /* of the object that the function was called on; 0: unknown */
+};
+
+/* The functions that a call allows. */
+struct dwr_chain_called {
+	bool anything; /* any function: nothing is known */
+	uint8_t by;    /* enum dwr_chain_by */
+};
+
+/* Adds to SET the members of GROUP that function CALLER can have called by CALL, given that the PC
+ * is in the code of GROUP. */
+struct elfrw_err *dwr_chain_callees(struct dwr_callchain *cc, uint32_t caller,
+				    const struct dwr_chain_call *call, uint32_t group,
+				    unit_set *set, struct dwr_chain_called *how);
+
 bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
 struct elfrw_err *dwr_chain_load_vtables(struct dwr_callchain *cc);
 #endif

@@ -30,6 +30,7 @@ static const char usage[] =
 	"  verify                     prove that a program is another one, folded\n"
 	"  symbolize                  functions, files and lines of addresses, stacks, cores, profiles\n"
 	"  inlines                    where a function was inlined\n"
+	"  profile                    a profile of a folded program, for the program before folding\n"
 	"  audit                      what folding would save, and what stands in the way\n"
 	"  dump                       what folding recorded in a file\n"
 	"  --linker-wrapper           run a linker, then fold what it has linked\n"

@@ -16,6 +16,7 @@ static const struct command {
 	{ "inlines", icf_cmd_inlines },
 	{ "verify", icf_cmd_verify },
 	{ "audit", icf_cmd_audit },
+	{ "profile", icf_cmd_profile },
 	{ "--linker-wrapper", icf_cmd_wrap },
 };
 enum { N_COMMANDS = sizeof command / sizeof *command };

@@ -105,6 +105,9 @@ misused '--output-style=XML: must be LLVM, GNU or JSON' symbolize --output-style
 misused '--stack needs the file of the addresses: --obj=FILE' symbolize --stack
 misused 'expected FUNCTION and FILE' inlines main
 misused "unrecognized option '--frobnicate'" inlines --frobnicate main prog
+misused 'expected FILE, the folded program' profile
+misused "unrecognized option '--frobnicate'" profile --frobnicate prog
+misused '--to=gcov: must be perfscript, profgen, bolt, autofdo, pprof or collapsed' profile --to=gcov prog
 misused 'expected two files, IN and OUT' verify prog
 misused "unrecognized option '--frobnicate'" verify --frobnicate prog prog
 misused '--icf=none: must be safe or all' verify --icf=none prog prog
@@ -114,7 +117,7 @@ misused "unrecognized option '--frobnicate'" --linker-wrapper --frobnicate -- ld
 misused "expected -- and the linker's command behind it" --linker-wrapper
 
 # What all commands share: the general options, and whole names of options.
-for c in fold verify symbolize inlines audit dump --linker-wrapper; do
+for c in fold verify symbolize inlines profile audit dump --linker-wrapper; do
 	run r help "$c"
 	mv r.out help.out
 	run q "$c" --help
@@ -125,6 +128,11 @@ for c in fold verify symbolize inlines audit dump --linker-wrapper; do
 	check "cli/general-in-$c" "its help has no$missing" test -z "$missing"
 	case $c in
 	fold) arg=(prog -o out/x) ;; verify) arg=(prog prog) ;; inlines) arg=(main prog) ;; symbolize) arg=(-e prog main) ;;
+	profile)
+		"$ICFOLD" prog -o folded
+		readelf -hW folded | sed -nE 's/^ *Entry point address: *(0x[0-9a-f]*)$/ \1\/\1\/P\/-\/-\/0 /p' >perf.txt
+		arg=(folded perf.txt)
+		;;
 	dump) arg=(folded) && "$ICFOLD" prog -o folded ;; *) arg=(prog) ;;
 	esac
 	run r "$c" -q -v --threads=2 "${arg[@]}"
@@ -141,7 +149,7 @@ for wrong in audti:audit verfy:verify symbolise:symbolize dmup:dump; do
 	check "cli/meant-${wrong#*:}" "$(first_line r.err)" grep -qx "icfold: '${wrong%:*}' is neither a command nor a file; did you mean '${wrong#*:}'?" r.err
 done
 run r --help
-check cli/help-commands "$(first_line r.out)" bash -c '[ "$(sed -n "/^Commands:/,/^$/p" r.out | grep -cE "^  (fold|verify|symbolize|inlines|audit|dump|--linker-wrapper|help)")" = 8 ] && [ "$(head -n 6 r.out | grep -c ^Commands:)" = 1 ]'
+check cli/help-commands "$(first_line r.out)" bash -c '[ "$(sed -n "/^Commands:/,/^$/p" r.out | grep -cE "^  (fold|verify|symbolize|inlines|profile|audit|dump|--linker-wrapper|help)")" = 9 ] && [ "$(head -n 6 r.out | grep -c ^Commands:)" = 1 ]'
 run r inlines --json main prog
 check cli/inlines-json "$(head -n 2 r.out | tr '\n' ' ')" python3 -c 'import json; json.load(open("r.out"))'
 run r symbolize --json -e prog main

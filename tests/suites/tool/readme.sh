@@ -161,6 +161,10 @@ for m in "$ROOT"/man/*.[157]; do
 	# Each page finds the programs that it speaks of: prog is folded where it says so, and else about to be.
 	case $name in
 	icfold-verify.1 | icfold-audit.1) cp prog.full prog ;;
+	icfold-profile.1)
+		icfold prog.full -o prog
+		readelf -hW prog | sed -nE 's/^ *Entry point address: *0x([0-9a-f]*)$/ \1 0x\1\/0x\1\/P\/-\/-\/0 /p' >perf.txt
+		;;
 	icfold-inlines.1) gcc -O2 -g prog.c -o prog ;;
 	*) icfold prog.full -o prog ;;
 	esac

@@ -1,0 +1,214 @@
+/* place.c: where the addresses of a profile are in the program, and what the code is there.
+ *
+ * An address in the text is as in the process.  The difference to the address as linked is known
+ * from mappings (perf script --show-mmap-events), or from frames that name their function
+ * (perf_address.h).  Without either, addresses are taken as linked.
+ *
+ * What the code says of an address is cached: a profile repeats few addresses very often. */
+#include "dwarf/return_address.h"
+#include "dwarf/stack/callchain.h"
+#include "elfrw/image.h"
+#include "icf/profile/state.h"
+#include <sys/stat.h>
+
+#define PLACES (1 << 18) /* slots; at most half are used */
+#define SHIFTS (1 << 16)
+
+/* ---- the code ---- */
+
+static size_t place_slot(uint64_t va)
+{
+	return (va * 0x9e3779b97f4a7c15) >> 46 & (PLACES - 1);
+}
+
+static struct elfrw_err *find_place(struct icf_profile *p, uint64_t va, struct icf_prof_place **ret)
+{
+	if (!p->place && !(p->place = calloc(PLACES, sizeof *p->place)))
+		return &elfrw_err_nomem;
+	if (p->n_places >= PLACES / 2) {
+		memset(p->place, 0, PLACES * sizeof *p->place);
+		p->n_places = 0;
+	}
+	size_t i = place_slot(va);
+	while (p->place[i].used && p->place[i].va != va)
+		i = (i + 1) & (PLACES - 1);
+	struct icf_prof_place *k = &p->place[i];
+	*ret = k;
+	if (k->used)
+		return NULL;
+	p->n_places++;
+	*k = (struct icf_prof_place){
+		.va = va, .used = true, .kept = ICF_PROF_NONE, .p = dwr_branch_place(p->m->cc, va)
+	};
+	if (k->p.unit != DWR_BRANCH_NONE)
+		k->kept = p->m->note->map.unit[k->p.unit].kept;
+	return NULL;
+}
+
+struct elfrw_err *icf_prof_place(struct icf_profile *p, uint64_t va,
+				 const struct icf_prof_place **ret)
+{
+	struct icf_prof_place *k = NULL;
+	struct elfrw_err *err = find_place(p, va, &k);
+	*ret = k;
+	return err;
+}
+
+struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret)
+{
+	struct icf_prof_place *k;
+	bool after = false, again;
+	ELFRW_TRY(find_place(p, va, &k));
+	if (!k->site_known) {
+		/* perf shows return addresses; of stacks that it unwound, those minus one. */
+		ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va, &after, &again));
+		k->site = after ? va : 0;
+		if (!after)
+			ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va + 1, &after, &again));
+		if (after && !k->site)
+			k->site = va + 1;
+		k->site_known = true;
+	}
+	*ret = k->site;
+	return NULL;
+}
+
+uint64_t icf_prof_other(const struct icf_profile *p, uint32_t unit, uint64_t va)
+{
+	const struct elfrw_addrmap_unit *u = &p->m->note->map.unit[unit];
+	if (u->flags & ELFRW_UNIT_THUNK && va - u->entry < u->thunk_size)
+		return u->old;
+	return u->old + (va - u->body);
+}
+
+/* ---- the process ---- */
+
+static void remember(struct icf_profile *p, uint64_t shift)
+{
+	unsigned i = 0, most = sizeof p->recent / sizeof *p->recent;
+	while (i < p->n_recent && p->recent[i] != shift)
+		i++;
+	if (i == p->n_recent && p->n_recent < most)
+		p->n_recent++;
+	if (i == most)
+		i--;
+	memmove(p->recent + 1, p->recent, i * sizeof *p->recent);
+	p->recent[0] = shift;
+}
+
+static struct icf_prof_shift *shift_slot(const struct icf_profile *p, int64_t pid)
+{
+	size_t i = ((uint64_t)pid * 0x9e3779b97f4a7c15) >> 40 & (SHIFTS - 1);
+	while (p->shift[i].used && p->shift[i].pid != pid)
+		i = (i + 1) & (SHIFTS - 1);
+	return &p->shift[i];
+}
+
+static struct elfrw_err *learn(struct icf_profile *p, int64_t pid, uint64_t shift)
+{
+	if (!p->shift && !(p->shift = calloc(SHIFTS, sizeof *p->shift)))
+		return &elfrw_err_nomem;
+	if (p->n_shifts >= SHIFTS / 2) {
+		memset(p->shift, 0, SHIFTS * sizeof *p->shift);
+		p->n_shifts = 0;
+	}
+	struct icf_prof_shift *s = shift_slot(p, pid);
+	p->n_shifts += !s->used;
+	*s = (struct icf_prof_shift){ pid, shift, true };
+	remember(p, shift);
+	return NULL;
+}
+
+struct elfrw_err *icf_prof_mapped(struct icf_profile *p, const struct icf_perf_mapping *m)
+{
+	const struct elfrw_image *img = &p->m->code;
+	uint64_t page = elfrw_image_page(img) - 1;
+	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *h = &img->phdr[i];
+		if (h->p_type == PT_LOAD && h->p_flags & PF_X &&
+		    m->offset >= (h->p_offset & ~page) && m->offset < h->p_offset + h->p_filesz)
+			return learn(p, m->pid,
+				     m->start - (h->p_vaddr + (m->offset - h->p_offset)));
+	}
+	return NULL;
+}
+
+static bool is_file(struct icf_profile *p, const char *name, size_t n)
+{
+	struct stat st;
+	char path[4096];
+	const char *base = strrchr(p->in->file, '/'), *slash = memrchr(name, '/', n);
+	base = base ? base + 1 : p->in->file;
+	if (n > 10 && !memcmp(name + n - 10, " (deleted)", 10))
+		n -= 10;
+	size_t n_base = slash ? n - (size_t)(slash + 1 - name) : n;
+	if (strlen(base) == n_base && !memcmp(name + n - n_base, base, n_base))
+		return true;
+	if (n >= sizeof path || !n || name[0] != '/' || !p->have_id)
+		return false;
+	memcpy(path, name, n);
+	path[n] = 0;
+	return stat(path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+}
+
+bool icf_prof_is_file(struct icf_profile *p, const char *name, size_t n)
+{
+	if (n >= sizeof p->last_dso || !n)
+		return false;
+	if (memcmp(p->last_dso, name, n) || p->last_dso[n]) {
+		p->last_dso_is = is_file(p, name, n);
+		memcpy(p->last_dso, name, n);
+		p->last_dso[n] = 0;
+	}
+	return p->last_dso_is;
+}
+
+static bool inside(const struct icf_profile *p, uint64_t va)
+{
+	return va >= p->lo && va <= p->hi;
+}
+
+/* By the mappings that are known. */
+static bool by_shift(const struct icf_profile *p, struct icf_prof_address *a)
+{
+	if (!p->n_recent) {
+		a->va = a->raw;
+		return inside(p, a->va);
+	}
+	if (p->pid >= 0 && p->n_shifts) {
+		const struct icf_prof_shift *s = shift_slot(p, p->pid);
+		a->va = a->raw - s->shift;
+		if (s->used)
+			return inside(p, a->va);
+	}
+	for (unsigned i = 0; i < p->n_recent; i++) {
+		a->va = a->raw - p->recent[i];
+		if (inside(p, a->va))
+			return true;
+	}
+	return false;
+}
+
+struct elfrw_err *icf_prof_locate(struct icf_profile *p, struct icf_prof_address *a,
+				  const char *line, const struct icf_perf_parts *f)
+{
+	bool named = f && f->n_name && !icf_perf_is(line + f->name, f->n_name, "[unknown]");
+	a->in = false;
+	if (f && f->n_dso && !icf_prof_is_file(p, line + f->dso, f->n_dso))
+		return NULL;
+	if (f && f->n_dso && f->file_offset != ICF_PERF_NO_OFFSET) {
+		a->in = icf_perf_offset(p->m, f->file_offset, &a->va) && inside(p, a->va);
+		return NULL;
+	}
+	if (p->n_recent || !named || p->in->forward) {
+		a->in = by_shift(p, a);
+		if (a->in || !named || p->in->forward)
+			return NULL;
+	}
+	const struct icf_perf_shown shown = { .pid = p->pid,
+					      .ip = a->raw,
+					      .name = line + f->name,
+					      .n_name = f->n_name,
+					      .offset = f->offset };
+	return icf_perf_address(p->m, &shown, &a->va, &a->in);
+}

@@ -1,0 +1,377 @@
+/* text.c: cuts the text of `perf script` into samples.
+ *
+ * A sample is one line, or a header and the lines of a call chain up to an empty line, each with
+ * or without branch records (" 0xFROM/0xTO/P/-/-/0 ...", the newest first), which end a sample.
+ * What is no part of a sample passes through.  One sample is held at a time. */
+#include "icf/profile/state.h"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#define BUFFER        (1 << 20) /* the longest line */
+#define MAX_ADDRESSES (1 << 17) /* of one sample */
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* Reads the hexadecimal number at *C; false: there is none, or it is too large. */
+static bool read_hex(const char **c, const char *end, uint64_t *ret)
+{
+	const char *s = *c;
+	int d;
+	*ret = 0;
+	for (; s < end && (d = hex_digit(*s)) >= 0; s++) {
+		if (*ret >> 60)
+			return false;
+		*ret = *ret << 4 | (unsigned)d;
+	}
+	bool any = s > *c;
+	*c = s;
+	return any;
+}
+
+static void note_odd(struct icf_profile *p)
+{
+	if (!p->counts.odd++)
+		p->counts.first_odd = p->line;
+}
+
+/* ---- branch records ---- */
+
+/* "0xHEX" or "0xHEX(FILE)" at *C. */
+static bool read_end(struct icf_profile *p, const char **c, const char *end,
+		     struct icf_prof_address *a, bool *file)
+{
+	const char *s = *c;
+	if (end - s < 3 || s[0] != '0' || s[1] != 'x')
+		return false;
+	s += 2;
+	if (!read_hex(&s, end, &a->raw))
+		return false;
+	a->n = (uint32_t)(s - *c);
+	*file = true;
+	if (s < end && *s == '(') {
+		const char *close = memchr(s, ')', (size_t)(end - s));
+		if (!close)
+			return false;
+		*file = icf_prof_is_file(p, s + 1, (size_t)(close - s - 1));
+		s = close + 1;
+	}
+	*c = s;
+	return true;
+}
+
+/* Takes the records from C on, in the line that begins at AT in the text. */
+static struct elfrw_err *take_branches(struct icf_profile *p, const char *line, const char *c,
+				       const char *end, uint32_t at)
+{
+	bool odd = false;
+	while (c < end) {
+		while (c < end && (*c == ' ' || *c == '\t'))
+			c++;
+		if (c == end)
+			break;
+		const char *start = c, *to;
+		struct icf_prof_address a[2] = { { .at = at + (uint32_t)(c - line) }, { 0 } };
+		bool in[2];
+		bool good = read_end(p, &c, end, &a[0], &in[0]) && c < end && *c == '/';
+		to = ++c;
+		good = good && read_end(p, &c, end, &a[1], &in[1]) && (c == end || *c == '/');
+		bool missed = good && end - c > 1 && c[1] == 'M';
+		while (c < end && *c != ' ' && *c != '\t')
+			c++;
+		if (!good) {
+			odd = true;
+			continue;
+		}
+		a[1].at = at + (uint32_t)(to - line);
+		struct icf_prof_branch *b = VEC_PUSH(&p->branch);
+		if (!b || !VEC_RESERVE(&p->address, p->address.len + 2))
+			return &elfrw_err_nomem;
+		*b = (struct icf_prof_branch){ .from = (uint32_t)p->address.len,
+					       .at = at + (uint32_t)(start - line),
+					       .end = at + (uint32_t)(c - line),
+					       .missed = missed };
+		for (unsigned i = 0; i < 2; i++) {
+			if (in[i])
+				ELFRW_TRY(icf_prof_locate(p, &a[i], NULL, NULL));
+			p->address.data[p->address.len++] = a[i];
+		}
+	}
+	if (odd)
+		note_odd(p);
+	return NULL;
+}
+
+/* The first record in the line, or NULL. */
+static const char *find_branches(const char *s, const char *end)
+{
+	for (const char *c = s; end - c > 6; c++) {
+		c = memmem(c, (size_t)(end - c), "0x", 2);
+		if (!c)
+			return NULL;
+		const char *t = c + 2;
+		uint64_t v;
+		if ((c > s && c[-1] != ' ' && c[-1] != '\t') || !read_hex(&t, end, &v))
+			continue;
+		if (t < end && *t == '(' && !(t = memchr(t, ')', (size_t)(end - t))))
+			return NULL;
+		t += *t == ')';
+		if (end - t > 2 && t[0] == '/' && t[1] == '0' && t[2] == 'x')
+			return c;
+	}
+	return NULL;
+}
+
+/* ---- frames ---- */
+
+static struct elfrw_err *take_frame(struct icf_profile *p, const char *line, uint32_t at,
+				    const struct icf_perf_parts *f)
+{
+	struct icf_prof_address *a = VEC_PUSH(&p->address);
+	struct icf_prof_frame *k = a ? VEC_PUSH(&p->frame) : NULL;
+	if (!k)
+		return &elfrw_err_nomem;
+	*k = (struct icf_prof_frame){ .address = (uint32_t)(p->address.len - 1),
+				      .f = *f,
+				      .line = at,
+				      .inlined = f->inlined };
+	*a = (struct icf_prof_address){ .at = at + f->ip, .n = f->n_ip, .raw = f->address };
+	return f->inlined ? NULL : icf_prof_locate(p, a, line, f);
+}
+
+/* A frame from C to END, with or without a name. */
+static bool parse_frame(const char *line, const char *c, const char *end, struct icf_perf_parts *f)
+{
+	const char *t = c;
+	uint64_t v;
+	while (end > c && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	if (icf_perf_parse_frame(line, c, end, f))
+		return true;
+	if (!read_hex(&t, end, &v) || (t < end && *t != ' '))
+		return false;
+	*f = (struct icf_perf_parts){ .ip = (uint32_t)(c - line),
+				      .n_ip = (uint32_t)(t - c),
+				      .end = (uint32_t)(end - line),
+				      .address = v,
+				      .offset = ICF_PERF_NO_OFFSET,
+				      .file_offset = ICF_PERF_NO_OFFSET };
+	return t == end;
+}
+
+/* ---- headers ---- */
+
+static bool all_digits(const char *s, const char *e)
+{
+	for (const char *c = s; c < e; c++)
+		if (!isdigit((unsigned char)*c))
+			return false;
+	return e > s;
+}
+
+static void set_event(struct icf_profile *p, const char *s, size_t n)
+{
+	if (n >= sizeof p->event)
+		n = sizeof p->event - 1;
+	memcpy(p->event, s, n);
+	p->event[n] = 0;
+	if (!p->first_event[0])
+		memcpy(p->first_event, p->event, n + 1);
+	else if (strcmp(p->event, p->first_event) != 0)
+		p->counts.events_differ = true;
+	p->skipped = p->in->event && strcmp(p->event, p->in->event) != 0;
+}
+
+/* "COMM PID[/TID] [CPU] TIME: PERIOD EVENT:" from S to END, in the line at AT in the text. */
+static void take_header(struct icf_profile *p, const char *s, const char *end, uint32_t at)
+{
+	const char *line = s;
+	uint64_t number = 1;
+	bool pid = false;
+	p->pid = icf_perf_parse_pid(s, end);
+	while (s < end) {
+		while (s < end && (*s == ' ' || *s == '\t'))
+			s++;
+		const char *e = s;
+		while (e < end && *e != ' ' && *e != '\t')
+			e++;
+		const char *slash = memchr(s, '/', (size_t)(e - s));
+		if (!pid && s > line && all_digits(s, slash ? slash : e)) {
+			const char *c = s;
+			while (c > line && c[-1] == ' ')
+				c--;
+			while (line < c && *line == ' ') {
+				line++;
+				at++;
+			}
+			p->comm = at;
+			p->n_comm = (uint32_t)(c - line);
+			pid = true;
+		} else if (e - s < 19 && all_digits(s, e)) {
+			number = 0;
+			for (const char *c = s; c < e; c++)
+				number = 10 * number + (unsigned)(*c - '0');
+		} else if (e - s > 1 && e[-1] == ':' && !isdigit((unsigned char)*s)) {
+			p->weight = number;
+			set_event(p, s, (size_t)(e - 1 - s));
+			return;
+		}
+		s = e;
+	}
+}
+
+/* ---- lines ---- */
+
+static struct elfrw_err *add_text(struct icf_profile *p, const char *s, size_t n, uint32_t *at)
+{
+	*at = (uint32_t)p->text.len;
+	return VEC_APPEND(&p->text, s, n) ? NULL : &elfrw_err_nomem;
+}
+
+static struct elfrw_err *pass(struct icf_profile *p, const char *s, size_t n)
+{
+	if (p->in->to == ICF_PROFILE_PERFSCRIPT)
+		fwrite(s, 1, n, p->in->out);
+	return NULL;
+}
+
+/* A sample in one line, or the line of branch records behind a call chain. */
+static struct elfrw_err *take_sample(struct icf_profile *p, const char *s, const char *c,
+				     const char *end, const char *branches, size_t n)
+{
+	struct icf_perf_parts f;
+	uint32_t at;
+	if (branches != c || !p->address.len) {
+		if (p->address.len || !p->chain)
+			ELFRW_TRY(icf_prof_flush(p));
+		ELFRW_TRY(add_text(p, s, n, &at));
+		const char *head = branches ? branches : end, *ip = c;
+		while (head > s && (head[-1] == ' ' || head[-1] == '\t'))
+			head--;
+		bool frame = head > c &&
+			     (icf_perf_parse_sample(s, head, &f) || parse_frame(s, c, head, &f));
+		if (!frame && head > c) {
+			for (ip = head; ip > c && ip[-1] != ' ' && ip[-1] != '\t';)
+				ip--;
+			frame = ip > c && memrchr(c, ':', (size_t)(ip - c)) &&
+				parse_frame(s, ip, head, &f);
+		}
+		if (head > c && (!frame || f.ip > (uint32_t)(c - s)))
+			take_header(p, s, frame ? s + f.ip : head, at);
+		if (frame)
+			ELFRW_TRY(take_frame(p, s, at, &f));
+	} else
+		ELFRW_TRY(add_text(p, s, n, &at));
+	if (branches)
+		ELFRW_TRY(take_branches(p, s, branches, end, at));
+	return icf_prof_flush(p);
+}
+
+static struct elfrw_err *take_record(struct icf_profile *p, const char *s, const char *end,
+				     size_t n)
+{
+	struct icf_perf_mapping m;
+	ELFRW_TRY(icf_prof_flush(p));
+	if (icf_perf_parse_mapping(s, end, &m) &&
+	    icf_prof_is_file(p, m.path, (size_t)(end - m.path))) {
+		ELFRW_TRY(icf_prof_mapped(p, &m));
+		if (p->in->to == ICF_PROFILE_PERFSCRIPT)
+			icf_prof_put_mapping(p, s, n, &m);
+		return NULL;
+	}
+	return pass(p, s, n);
+}
+
+static bool read_count(const char *s, const char *end, uint64_t *ret)
+{
+	if (end - s > 18 || !all_digits(s, end))
+		return false;
+	for (*ret = 0; s < end; s++)
+		*ret = 10 * *ret + (unsigned)(*s - '0');
+	return true;
+}
+
+/* Takes a line of N bytes; the last byte is its newline, if it has one. */
+static struct elfrw_err *take_line(struct icf_profile *p, const char *s, size_t n)
+{
+	const char *end = s + n, *c = s;
+	struct icf_perf_parts f;
+	uint32_t at;
+	uint64_t count;
+	while (end > s && (end[-1] == '\n' || end[-1] == '\r'))
+		end--;
+	while (c < end && (*c == ' ' || *c == '\t'))
+		c++;
+	if (c == end) {
+		ELFRW_TRY(add_text(p, s, n, &at));
+		return icf_prof_flush(p);
+	}
+	if (p->address.len > MAX_ADDRESSES)
+		ELFRW_TRY(icf_prof_flush(p));
+	if (*s == 'P' || memmem(s, (size_t)(end - s), "PERF_RECORD_", 12))
+		if (memmem(s, (size_t)(end - s), "PERF_RECORD_", 12))
+			return take_record(p, s, end, n);
+	const char *branches = find_branches(c, end);
+	if (branches)
+		return take_sample(p, s, c, end, branches, n);
+	if (c > s && (*s == '\t' || p->chain) && parse_frame(s, c, end, &f)) {
+		p->chain = true;
+		ELFRW_TRY(add_text(p, s, n, &at));
+		return take_frame(p, s, at, &f);
+	}
+	if (c > s && p->address.len) /* more text about the frame before: its source line */
+		return add_text(p, s, n, &at);
+	if ((c > s && parse_frame(s, c, end, &f)) || icf_perf_parse_sample(s, end, &f))
+		return take_sample(p, s, c, end, NULL, n);
+	ELFRW_TRY(icf_prof_flush(p));
+	if (c == s && read_count(s, end, &count))
+		p->count = count;
+	else if (*s != '#')
+		take_header(p, s, end, (uint32_t)p->text.len);
+	ELFRW_TRY(add_text(p, s, n, &at));
+	p->chain = *s != '#';
+	return NULL;
+}
+
+struct elfrw_err *icf_profile_read(struct icf_profile *p, int fd, const char *name)
+{
+	char *buf = malloc(BUFFER);
+	struct elfrw_err *err = buf ? NULL : &elfrw_err_nomem;
+	size_t len = 0;
+	p->line = 0;
+	for (bool more = true; more && !err;) {
+		ssize_t got = read(fd, buf + len, BUFFER - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			err = elfrw_error_errno(errno, "cannot read %s", name);
+			break;
+		}
+		more = got > 0;
+		len += (size_t)got;
+		char *s = buf, *nl;
+		while (!err && ((nl = memchr(s, '\n', len - (size_t)(s - buf))) ||
+				(!more && s < buf + len))) {
+			size_t n = nl ? (size_t)(nl + 1 - s) : len - (size_t)(s - buf);
+			p->line++;
+			err = elfrw_err_about(name, take_line(p, s, n));
+			s += n;
+		}
+		len -= (size_t)(s - buf);
+		memmove(buf, s, len);
+		if (len == BUFFER && !err)
+			err = elfrw_error("%s: line %" PRIu64
+					  " is too long for the text of perf script",
+					  name, p->line + 1);
+		more &= !ferror(p->in->out);
+	}
+	free(buf);
+	return err ? err : elfrw_err_about(name, icf_prof_flush(p));
+}

@@ -1,0 +1,305 @@
+#!/bin/bash
+# profile.sh: `icfold profile`: a profile of a folded program, written for the program before.  A program is executed unfolded and
+# folded, both instruction by instruction, and every decided address of the translated profile must be the one of the unfolded run.
+# Each output is read by the program that it is for.
+# FULL=1: more forms of the program.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite profile python3 g++ jq
+judge=$TESTS/judges/attribution.py
+if [ "$(uname -m)" != x86_64 ] || ! gcc -O2 -o branches "$TESTS/judges/branches.c" 2>log; then
+	skip profile "the tracer is for x86-64: $(first_line log)"
+	finish
+fi
+
+# build NAME ICF FLAG...: NAME/old/p and NAME/new/p; DWARF 4 is what AutoFDO's tools read.
+build() {
+	local n=$1 icf=$2
+	shift 2
+	mkdir -p "$n/old" "$n/new"
+	g++ -O2 -gdwarf-4 -w -ffunction-sections -Wl,--emit-relocs,-z,now "$@" "$FIXTURES/profile/called.cc" -o "$n/old/p" >log 2>&1 &&
+		"$ICFOLD" -q --icf="$icf" --allow-growth "$n/old/p" -o "$n/new/p" >>log 2>&1 && return
+	not_ok "profile/$n" "build: $(first_line log)"
+	return 1
+}
+# trace NAME [OPTION]...: runs both programs; NAME/old.txt, NAME/new.txt.
+trace() {
+	local n=$1
+	shift
+	"$ICFOLD" dump --groups --json "$n/new/p" | jq -r '.groups[].members[] | select(.thunk) | .thunk' |
+		python3 -c 'import sys; [print("%x %x" % (int(l, 16), int(l, 16) + 16)) for l in sys.stdin]' >"$n/thunks"
+	./branches "$@" "$n/old/p" >"$n/old.txt" 2>log && ./branches "$@" -t "$n/thunks" "$n/new/p" >"$n/new.txt" 2>>log
+}
+translate() { "$ICFOLD" profile "$@"; }
+# round_trip NAME LABEL MOST [OPTION]...: at most MOST per cent may be undecided.
+round_trip() {
+	local n=$1 label=profile/$1-$2 most=$3 said
+	shift 3
+	if ! trace "$n" "$@"; then
+		skip "$label" "the tracer does not run here: $(first_line log)"
+		return 1
+	fi
+	translate "$n/new/p" "$n/new.txt" >"$n/kept.txt" 2>"$n/said" && translate -q --undecided=drop "$n/new/p" "$n/new.txt" >"$n/drop.txt" 2>log
+	said=$(python3 "$judge" "$n/old.txt" "$n/kept.txt" "$n/drop.txt")
+	check "$label" "$(tail -n 1 <<<"$said")" grep -q ' 0 wrong$' <<<"$said"
+	# Without the translation, the same comparison fails.
+	check "$label-judge" "the judge finds no fault in the profile as it was" bash -c "! python3 $judge $n/old.txt $n/new.txt $n/new.txt | grep -q ' 0 wrong\$'"
+	check "$label-undecided" "$(first_line "$n/said")" python3 -c 'import re, sys
+s = re.search(r"undecided \((.*) %\)", open(sys.argv[1]).read())
+sys.exit(float(s.group(1)) > float(sys.argv[2]))' "$n/said" "$most"
+}
+
+build pie safe -pie -fPIE || finish
+round_trip pie branches 20 -n 32 || finish
+round_trip pie chains 2 -n 32 -g
+round_trip pie short 3 -n 8 -g
+if build nopie all -no-pie -fno-pic; then
+	round_trip nopie chains 8 -n 32 -g
+	round_trip nopie branches 25 -n 32
+fi
+if [ -n "${FULL:-}" ]; then
+	for cc in O1 O3 Os; do build "$cc" safe -$cc -pie -fPIE && round_trip $cc chains 5 -n 16 -g; done
+fi
+
+# The other way: the old program's profile on the folded one is that of the folded run, without the jumps of thunks.
+trace pie -n 32
+translate -q --forward pie/new/p pie/old.txt >forward.txt 2>log
+python3 - pie/new.txt pie/thunks forward.txt >log <<'END'
+import re, sys
+branch = re.compile(r"0x([0-9a-f]+)/0x([0-9a-f]+)/")
+new, thunks, forward = sys.argv[1:4]
+bias = 0x555555554000
+at = [[int(x, 16) + bias for x in l.split()] for l in open(thunks)]
+body = {}
+def lines(path):
+    return [[(int(a, 16), int(b, 16)) for a, b in branch.findall(l)] for l in open(path) if "MMAP" not in l and branch.search(l)]
+def is_thunk(a):
+    return any(s <= a < e for s, e in at)
+want = []
+for l in lines(new):
+    for a, b in l:
+        if is_thunk(a):
+            body[a & ~15] = body[a] = b
+for l in lines(new):
+    want.append([(a, next((body[s] for s in (b, b & ~15) if s in body and is_thunk(b)), b)) for a, b in l if not is_thunk(a)])
+got = lines(forward)
+bad = [(w, g) for w, g in zip(want, got) if w != g]
+print(len(want), len(got), "lines", len(bad), "differ", bad[:1])
+sys.exit(bool(bad) or len(want) != len(got) or not at)
+END
+check profile/forward "$(first_line log)" test $? = 0
+
+# ---- outputs, and who reads them -----------------------------------------------------------------------------------------------
+translate -q pie/new/p pie/new.txt >kept.txt
+translate -q --to=profgen pie/new/p pie/new.txt >out.profgen 2>log
+translate -q --to=bolt pie/new/p pie/new.txt >out.bolt 2>>log
+translate -q --to=autofdo pie/new/p pie/new.txt >out.autofdo 2>>log
+translate -q --to=pprof pie/new/p pie/new.txt >out.pb.gz 2>>log
+# The functions that no undecided place is in have the unfolded run's counts.
+cat >same_entries.py <<'END'
+import sys
+old, new = (dict(l.split() for l in open(f)) for f in sys.argv[1:3])
+sure = "caller_a caller_b caller_c tail_a tail_b cold_a cold_b pointed_a pointed_b order_a order_b main".split()
+bad = [(f, old.get(f), new.get(f)) for f in sure if f not in old or old.get(f) != new.get(f)]
+print(bad[:3] if bad else "%d functions" % len(new))
+sys.exit(bool(bad))
+END
+profgen=
+for v in -19 -18 -17 -16 -15 -14 ''; do have llvm-profgen$v && have llvm-profdata$v && profgen=$v && break; done
+if have "llvm-profgen$profgen"; then
+	"llvm-profgen$profgen" --perfscript=kept.txt --binary=pie/old/p --skip-symbolization -o want.profgen >log 2>&1
+	check profile/profgen "not what llvm-profgen makes of the text: $(diff want.profgen out.profgen | head -n 2 | tail -n 1)" cmp -s want.profgen out.profgen
+	for f in old new; do
+		if [ $f = old ]; then set -- --perfscript=pie/old.txt; else set -- --unsymbolized-profile=out.profgen; fi
+		"llvm-profgen$profgen" "$@" --binary=pie/old/p -o $f.prof >log 2>&1
+		"llvm-profdata$profgen" show --sample $f.prof 2>>log | sed -nE 's/^Function: ([^:]*): [0-9]+, ([0-9]+),.*/\1 \2/p' >$f.entries
+	done
+	check profile/profgen-entries "$(python3 same_entries.py old.entries new.entries)" python3 same_entries.py old.entries new.entries
+else
+	skip profile/profgen "no llvm-profgen"
+fi
+python3 - kept.txt out.bolt >log <<'END'
+import collections, re, sys
+branch = re.compile(r"0x([0-9a-f]+)/0x([0-9a-f]+)/")
+bias = 0x555555554000
+b, f = collections.Counter(), collections.Counter()
+for l in open(sys.argv[1]):
+    v = [[int(x, 16) - bias for x in p] for p in branch.findall(l)]
+    v = [[x if 0 < x < 1 << 32 else 0 for x in p] for p in v]
+    for i, (x, y) in enumerate(v):
+        b[x, y] += 1
+        if i and y and v[i - 1][0]:
+            f[y, v[i - 1][0]] += 1
+got_b, got_f = collections.Counter(), collections.Counter()
+for l in open(sys.argv[2]):
+    w = l.split()
+    (got_b if w[0] == "B" else got_f)[int(w[1], 16), int(w[2], 16)] += int(w[3])
+print([k for k in b if b[k] != got_b[k]][:2], [k for k in got_f if f[k] != got_f[k]][:2], len(b), len(got_b), len(f), len(got_f))
+sys.exit(b != got_b or any(f[k] != got_f[k] for k in got_f) or len(got_f) < 9 * len(f) // 10)
+END
+check profile/bolt "counts: $(first_line log)" test $? = 0
+if have llvm-bolt-19; then
+	llvm-bolt-19 --aggregate-only --pa -p out.bolt pie/old/p -o out.fdata >log 2>&1
+	check profile/bolt-reads "$(tail -n 1 log)" bash -c "grep -q 'read [1-9][0-9]* aggregated' log && grep -qE 'caller_b.* leaf_b' out.fdata && ! grep -qE 'caller_b.* leaf_[ac]' out.fdata"
+else
+	skip profile/bolt-reads "no llvm-bolt-19"
+fi
+if have create_gcov && have dump_gcov; then
+	create_gcov --profiler=text --profile=out.autofdo --binary=pie/old/p --gcov=out.gcov --gcov_version=2 >log 2>&1
+	dump_gcov --gcov_version=2 out.gcov 2>>log | sed -nE 's/^([^ ]+) total:[0-9]+ head:([0-9]+)$/\1 \2/p' >new.entries
+	sed -i 's/ order_a order_b main"/"/' same_entries.py # these are called from outside
+	check profile/autofdo "$(python3 same_entries.py old.entries new.entries)" python3 same_entries.py old.entries new.entries
+else
+	skip profile/autofdo "no create_gcov"
+fi
+trace pie -n 32 -g
+translate -q --to=pprof pie/new/p pie/new.txt >chain.pb.gz 2>log
+translate -q --to=collapsed pie/new/p pie/new.txt >chain.collapsed 2>>log
+samples=$(grep -c '0x.*/' pie/new.txt)
+check profile/collapsed "$(first_line chain.collapsed)" awk -v n="$samples" '{ s += $NF } END { exit s < n - 3 || s > n }' chain.collapsed
+check profile/collapsed-callees "$(grep -E 'caller_(a;leaf_[bc]|b;leaf_[ac]|c;leaf_[ab])' chain.collapsed | head -n 1)" bash -c \
+	"! grep -qE 'caller_(a;leaf_[bc]|b;leaf_[ac]|c;leaf_[ab])' chain.collapsed && grep -q 'main;tail_b;caller_b;leaf_b\|caller_b;leaf_b' chain.collapsed"
+if have go && go tool pprof -h 2>&1 | grep -q -- -top; then
+	HOME=$WORK go tool pprof -top -nodecount=1000 -sample_index=samples chain.pb.gz >top 2>log
+	check profile/pprof "$(first_line top)" awk -v n="$samples" '/leaf_b$/ { b = 1 } /leaf_c$/ { c = 1 } /% of [0-9]+ total|% of [0-9]+samples/ { for (i = 1; i <= NF; i++) if ($i == "of" && $(i + 1) + 0 > n) exit 1 } END { exit !b || !c }' top
+	HOME=$WORK go tool pprof -peek 'leaf_b$' chain.pb.gz >peek 2>log
+	check profile/pprof-callers "$(grep -m1 'caller_[ac]$' peek)" bash -c "grep -q 'caller_b' peek && ! grep -qE 'caller_[ac]\$' peek"
+else
+	skip profile/pprof "no go tool pprof"
+fi
+if have protoc; then
+	check profile/pprof-proto "protoc cannot read it" bash -c "zcat chain.pb.gz | protoc --decode_raw >raw 2>log && grep -q '^2 {' raw && grep -q '^6: \"leaf_b\"' raw"
+else
+	skip profile/pprof-proto "no protoc"
+fi
+
+# ---- forms of the text ---------------------------------------------------------------------------------------------------------
+# The chains, as perf prints them with names: a header, frames with offsets in the file, an empty line.
+cat >named.py <<'END'
+import re, subprocess, sys
+prog, text = sys.argv[1:3]
+bias = 0x555555554000
+symbols = {}
+for l in subprocess.run(["nm", "-S", prog], capture_output=True, text=True).stdout.splitlines():
+    w = l.split()
+    if len(w) == 4 and w[2] in "tTwW":
+        symbols.setdefault(int(w[0], 16), (int(w[1], 16), w[3]))
+def name(a):
+    s = max((x for x in symbols if x <= a), default=None)
+    return (symbols[s][1], a - s) if s is not None and a < s + symbols[s][0] else None
+frames, n = [], 0
+print("p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [0x%x(0x1000) @ 0x1000 08:01 1 0]: r-xp %s" % (bias + 0x1000, prog))
+for l in open(text):
+    if re.match(r"\t", l):
+        frames.append(int(l, 16))
+    elif frames:
+        known = [(a, name(a - bias - (i > 0))) for i, a in enumerate(frames)]
+        if all(k for a, k in known):
+            n += 1
+            print("p     7/7     [000]  12.%06d:     250000 %s: " % (n, "cycles:u" if n % 3 else "instructions:u"))
+            for i, (a, k) in enumerate(known):
+                print("\t%16x %s+0x%x (%s)" % (a, k[0], k[1] + (i > 0), prog))
+            print()
+        frames = []
+END
+python3 named.py pie/old/p pie/old.txt >named.old
+python3 named.py pie/new/p pie/new.txt >named.new
+translate --undecided=drop -q pie/new/p named.new >named.out 2>log
+python3 - named.old named.out named.new >log <<'END'
+import re, sys
+def samples(p):
+    out = {}
+    for block in open(p).read().split("\n\n"):
+        m = re.search(r" 12\.(\d+):", block)
+        if m:
+            out[m.group(1)] = [tuple(l.split()[:2]) for l in block.splitlines() if l.startswith("\t")]
+    return out
+old, out, new = map(samples, sys.argv[1:4])
+bad = [(n, [x for x in zip(old[n], out[n]) if x[0] != x[1]][:1]) for n in out if n in old and old[n] != out[n]]
+changed = sum(out[n] != new[n] for n in out)
+print(len(out), "samples", changed, "changed", bad[:2])
+sys.exit(bool(bad) or len(out) < 40 or not changed)
+END
+check profile/names "$(first_line log)" test $? = 0
+translate -q pie/new/p <named.new >a 2>log
+cat named.new | translate -q pie/new/p - >b 2>>log
+check profile/input "standard input" cmp -s a b
+translate -q --event=instructions:u pie/new/p named.new >a 2>log
+check profile/event "$(first_line log)" bash -c "grep -q instructions:u a && ! grep -q 'cycles:u' a"
+translate --to=collapsed pie/new/p named.new >a 2>log
+check profile/events-differ "$(first_line log)" grep -q 'several events' log
+check profile/comm "$(first_line a)" grep -q '^p;' a
+# A count in front of a sample, as in what llvm-profgen reads; branch records with files; a kernel's frames.
+site=$(sed -nE 's/^.* (0x[0-9a-f]+\/0x[0-9a-f]+\/P\/-\/-\/0) +$/\1/p' pie/new.txt | head -n 1)
+printf 'PERF_RECORD_MMAP2 7/7: [0x555555555000(0x1000) @ 0x1000 08:01 1 0]: r-xp /x/p\n5\n 555555555000  %s  %s \n' "$site" "$site" >in.txt
+translate -q --to=bolt pie/new/p in.txt >a 2>log
+check profile/count "$(first_line a)" grep -qE '^B .* 10 0$' a
+sed -E 's,0x([0-9a-f]+)/0x([0-9a-f]+)/,0x\1(/x/p)/0x\2(/y/other)/,g' in.txt >files.txt
+translate -q --to=bolt pie/new/p files.txt >a 2>log
+check profile/files "$(first_line a)" grep -qE '^B [0-9a-f]+ 0 10 0$' a
+mkdir bin
+printf '#!/bin/sh\necho "$*" >>%s/perf.log\ncat %s/named.new\n' "$WORK" "$WORK" >bin/perf
+chmod +x bin/perf
+printf 'PERFILE2xxxxxxxxxxxxxxxx' >perf.data
+PATH=$WORK/bin:$PATH translate -q pie/new/p perf.data >a 2>log
+translate -q pie/new/p named.new >b
+check profile/perf-data "$(first_line log)" bash -c "cmp -s a b && grep -q 'show-mmap-events.*-i perf.data' perf.log"
+printf '#!/bin/sh\nexit 3\n' >bin/perf
+PATH=$WORK/bin:$PATH translate -q pie/new/p perf.data >a 2>log
+check profile/perf-fails "status $?: $(first_line log)" grep -q 'perf script cannot read it' log
+if have perf && perf record -q -e cpu-clock -g -o real.data -- pie/new/p >log 2>&1 && perf script -i real.data 2>/dev/null | grep -q pie/new; then
+	translate --to=collapsed pie/new/p real.data >a 2>log
+	check profile/perf-real "$(first_line log)" test -s a
+else
+	skip profile/perf-real "perf does not record here"
+fi
+
+# ---- faults --------------------------------------------------------------------------------------------------------------------
+# fault NAME TEXT ARGUMENT...: exit status 2, one line with TEXT.
+fault() {
+	local n=$1 text=$2 rc
+	shift 2
+	translate "$@" >a 2>log
+	rc=$?
+	check "profile/fault-$n" "status $rc: $(first_line log)" bash -c "[ $rc = 2 ] && grep -v '^Try ' log | wc -l | grep -qx 1 && grep -qF -- '$text' log"
+}
+: >empty
+head -c 300000 /bin/ls >binary
+head -c 3000000 /dev/zero | tr '\0' 'a' >endless
+fault empty 'no samples' pie/new/p empty
+fault binary 'no samples' pie/new/p binary
+fault endless 'line 1 is too long' pie/new/p endless
+fault unfolded 'no section .debug_icfold' pie/old/p named.new
+fault missing 'cannot open' pie/new/p missing.txt
+fault folder 'cannot read' pie/new/p .
+fault branches 'no branch records' --to=profgen pie/new/p named.new
+fault event 'no sample of event' --event=nothing pie/new/p named.new
+fault value '--to=gcov' --to=gcov pie/new/p named.new
+fault undecided '--undecided=perhaps' --undecided=perhaps pie/new/p named.new
+fault nothing 'expected FILE' -q
+printf ' 40062f 0x4005c8/0x4005dc/P/-/-/0  0xffffffffffffffffffffffff/0x1/P  0x/0x12  0x1/ 0x5/0x\n' >huge
+for to in perfscript profgen bolt autofdo pprof collapsed; do
+	translate --to=$to pie/new/p huge >a 2>log
+	rc=$?
+	check "profile/huge-$to" "status $rc: $(first_line log)" bash -c "[ $rc = 0 ] || [ $rc = 2 ] && ! grep -qi 'sanitizer' log"
+done
+check profile/odd-lines "$(first_line log)" bash -c "'$ICFOLD' profile pie/new/p huge 2>&1 >a | grep -q 'first is line 1'"
+python3 - named.new pie/new.txt >damaged <<'END'
+import random, sys
+r = random.Random(20)
+for p in sys.argv[1:]:
+    b = bytearray(open(p, "rb").read())
+    for k in range(len(b) // 40):
+        i = r.randrange(len(b))
+        b[i:i + r.choice((0, 1, 1, 1, 3))] = bytes(r.choice((r.randrange(256), 0x20, 0x0a, 0x2f, 0x30)) for _ in range(r.choice((0, 1, 1, 2))))
+    sys.stdout.buffer.write(b)
+END
+for to in perfscript profgen bolt autofdo pprof collapsed; do
+	for u in kept drop spread; do
+		translate --to=$to --undecided=$u pie/new/p damaged >a 2>log
+		rc=$?
+		[ $rc = 0 ] || break 2
+	done
+done
+check profile/damaged "status $rc: $(first_line log)" test $rc = 0
+finish
