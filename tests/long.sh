@@ -14,6 +14,7 @@ hostile  20 a tenth of all kinds of damage at all places, and of failing allocat
 matrix   40 every combination of fixture, compiler, linker, optimisation and kind of output
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
+profile   5 programs executed step by step, ninja among them: their profiles translated; a gigabyte of text
 clients  15 every reader of programs that is installed, on every kind of folded program
 library   2 the library in 16 threads under ThreadSanitizer
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
@@ -27,6 +28,7 @@ part() { # NAME
 	matrix) MATRIX=full bash tests/check.sh suites/program/matrix.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
+	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;

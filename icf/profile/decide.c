@@ -81,25 +81,21 @@ static struct elfrw_err *link_caller(struct icf_profile *p, uint32_t caller, uin
 	return put_edge(p, caller, site, first, ICF_PROF_LEFT);
 }
 
-/* A return to AT, which is TO. */
+/* A return to AT, which is TO.  If it is not to the known caller (an exception, longjmp), nothing
+ * is known: another activation of the same code may be further out. */
 static struct elfrw_err *leave(struct walk *w, const struct icf_prof_address *at,
 			       const struct icf_prof_place *to)
 {
 	struct icf_profile *p = w->p;
-	uint32_t first = p->act.data[w->cur].first;
+	uint32_t first = p->act.data[w->cur].first, caller = p->act.data[first].parent;
 	uint64_t site = 0;
-	bool skipped = false; /* callers that are known to be others */
-	for (; p->act.data[first].parent != ICF_PROF_NONE; skipped = true) {
-		const struct icf_prof_act *f = &p->act.data[first];
-		bool outside = p->act.data[f->parent].unit == ICF_PROF_NONE;
-		if (at->in ? f->site == at->va : outside) {
-			w->cur = f->parent;
-			return NULL;
-		}
-		first = p->act.data[f->parent].first;
+	if (caller != ICF_PROF_NONE && (at->in ? p->act.data[first].site == at->va
+					       : p->act.data[caller].unit == ICF_PROF_NONE)) {
+		w->cur = caller;
+		return NULL;
 	}
 	ELFRW_TRY(begin(p, to, &w->cur));
-	if (skipped)
+	if (caller != ICF_PROF_NONE)
 		return NULL;
 	if (at->in)
 		ELFRW_TRY(icf_prof_site(p, at->va, &site));

@@ -2,7 +2,7 @@
 # profile.sh: `icfold profile`: a profile of a folded program, written for the program before.  A program is executed unfolded and
 # folded, both instruction by instruction, and every decided address of the translated profile must be the one of the unfolded run.
 # Each output is read by the program that it is for.
-# FULL=1: more forms of the program.
+# PROFILE=full: more forms of the program, ninja, and time and memory for a large profile.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 start_suite profile python3 g++ jq
@@ -22,13 +22,14 @@ build() {
 	not_ok "profile/$n" "build: $(first_line log)"
 	return 1
 }
-# trace NAME [OPTION]...: runs both programs; NAME/old.txt, NAME/new.txt.
+# trace NAME [OPTION]...: runs both, with the arguments JOB, programs; NAME/old.txt, NAME/new.txt.
+job=()
 trace() {
 	local n=$1
 	shift
 	"$ICFOLD" dump --groups --json "$n/new/p" | jq -r '.groups[].members[] | select(.thunk) | .thunk' |
 		python3 -c 'import sys; [print("%x %x" % (int(l, 16), int(l, 16) + 16)) for l in sys.stdin]' >"$n/thunks"
-	./branches "$@" "$n/old/p" >"$n/old.txt" 2>log && ./branches "$@" -t "$n/thunks" "$n/new/p" >"$n/new.txt" 2>>log
+	./branches "$@" "$n/old/p" ${job[@]+"${job[@]}"} >"$n/old.txt" 2>log && ./branches "$@" -t "$n/thunks" "$n/new/p" ${job[@]+"${job[@]}"} >"$n/new.txt" 2>>log
 }
 translate() { "$ICFOLD" profile "$@"; }
 # round_trip NAME LABEL MOST [OPTION]...: at most MOST per cent may be undecided.
@@ -57,8 +58,33 @@ if build nopie all -no-pie -fno-pic; then
 	round_trip nopie chains 8 -n 32 -g
 	round_trip nopie branches 25 -n 32
 fi
-if [ -n "${FULL:-}" ]; then
+if [ "${PROFILE:-}" = full ]; then
 	for cc in O1 O3 Os; do build "$cc" safe -$cc -pie -fPIE && round_trip $cc chains 5 -n 16 -g; done
+	mkdir -p ninja/old ninja/new job
+	echo 'rule cc' >job/build.ninja
+	# shellcheck disable=SC2016
+	echo ' command = cp $in $out' >>job/build.ninja
+	for i in 1 2 3 4 5 6; do
+		echo x >"job/s$i"
+		echo "build o$i: cc s$i" >>job/build.ninja
+	done
+	prog=$(bash "$TESTS/corpus.sh" ninja 2>log)
+	if [ -n "$prog" ] && cp "$prog" ninja/old/p && "$ICFOLD" -q ninja/old/p -o ninja/new/p 2>>log; then
+		job=(-C job -n -v)
+		round_trip ninja chains 2 -n 32 -g
+		round_trip ninja branches 2 -n 32
+		job=()
+	else
+		skip profile/ninja "$(first_line log)"
+	fi
+	# A gigabyte in 500 MB of address space, at 60 MB/s.
+	trace pie -n 32
+	for _ in $(seq 100); do cat pie/new.txt; done >large
+	size=$(stat -c %s large)
+	times=$((1000000000 / size))
+	TIMEFORMAT=%U
+	{ time (ulimit -v 500000; for _ in $(seq $times); do cat large; done | translate -q pie/new/p >/dev/null 2>log); } 2>seconds
+	check profile/large "$((size * times / 1000000)) MB took $(cat seconds) s; $(first_line log)" awk -v n="$((size * times))" '{ exit n / 1e6 / $1 < 60 }' seconds
 fi
 
 # The other way: the old program's profile on the folded one is that of the folded run, without the jumps of thunks.
