@@ -401,13 +401,18 @@ struct elfrw_err *icf_audit_names(struct icf_audit *a, const struct icf_audit_op
 		struct dwr_sym_options sym = { .own_only = opt->no_sources };
 		s->a = a;
 		/* Without a symbolizer, names stay as they are and sources are unknown. */
-		elfrw_err_free(dwr_sym_open(a->run.img.path, &sym, &a->sym));
-		err = take_names(s, opt->filter ? &regex : NULL);
+		err = dwr_sym_open(a->run.img.path, &sym, &a->sym);
+		if (err != &elfrw_err_nomem) {
+			elfrw_err_free(err);
+			err = take_names(s, opt->filter ? &regex : NULL);
+		}
 	}
 	if (!err)
 		err = take_scopes(s);
 	if (!err && !opt->no_sources)
 		err = take_sources(s);
+	if (!err && a->sym)
+		err = dwr_sym_complete(a->sym);
 	if (s) {
 		icf_pool_deinit(&s->classes);
 		free(s->unit_path);

@@ -38,6 +38,8 @@ def commands(pair):
         "symbolize --stack": ["symbolize", "--stack", "-e", out] + ask_out,
         "inlines": ["inlines", pair.name, in_],
         "dump": ["dump", "--all", out],
+        "audit": ["audit", "--threads=1", "--json", in_],
+        "audit --why": ["audit", "--threads=1", "--json", "--why=*", in_],
         "verify": ["verify", "--threads=1", in_, out],
         "verify without debug information": ["verify", "--threads=1", "--no-debug", in_, out],
     }
