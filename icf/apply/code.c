@@ -115,7 +115,17 @@ static struct elfrw_err *put_thunks(struct job *job)
 	return NULL;
 }
 
-/* Whole pages of folded bodies, behind their thunks, become zeros. */
+/* The end of the folded bodies that follow each other from unit I on, without thunks between. */
+static uint64_t end_of_bodies(const struct icf_program *prog, const struct elfrw_addrmap *map,
+			      uint32_t *i)
+{
+	while (*i + 1 < map->n_units && prog->unit.data[*i + 1].sec == prog->unit.data[*i].sec &&
+	       (map->unit[*i + 1].flags & ELFRW_UNIT_FOLDED) && !map->unit[*i + 1].thunk_size)
+		++*i;
+	return map->unit[*i].old_end;
+}
+
+/* Whole pages of folded bodies, behind their thunks, become zeros, with the padding between. */
 static struct elfrw_err *empty_pages(struct job *job)
 {
 	const struct icf_program *prog = job->a->prog;
@@ -123,9 +133,11 @@ static struct elfrw_err *empty_pages(struct job *job)
 	uint64_t page = elfrw_image_page(prog->img);
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
+		if (!(m->flags & ELFRW_UNIT_FOLDED))
+			continue;
 		uint64_t from = elfrw_align_up(m->old + m->thunk_size, page),
-			 to = m->old_end & ~(page - 1);
-		if (!(m->flags & ELFRW_UNIT_FOLDED) || to <= from)
+			 to = end_of_bodies(prog, map, &i) & ~(page - 1);
+		if (to <= from)
 			continue;
 		struct elfrw_hole *h = VEC_PUSH(&job->a->out->hole);
 		if (!h)

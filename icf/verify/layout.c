@@ -99,19 +99,31 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 			     what);
 }
 
+/* Nothing moved.  Does the whole page of VA hold nothing but folded bodies without their thunks,
+ * and padding? */
+static bool is_empty_page(const struct icf_v *v, const struct icf_vexec *e, uint64_t va)
+{
+	uint64_t size = elfrw_image_page(&v->claim.in), page = va & ~(size - 1);
+	if (page < e->old || e->old_end - page < size)
+		return false;
+	for (uint32_t k = icf_v_find_after(&v->claim, page);
+	     k < v->claim.unit.len && v->claim.unit.data[k].old < page + size; k++) {
+		const struct icf_vunit *u = &v->claim.unit.data[k];
+		if (!(u->flags & ICF_V_FOLDED) || (u->thunk && u->old + u->thunk > page))
+			return false;
+	}
+	return true;
+}
+
 /* In a section that stayed: is the byte P of OUT at VA the same as between IN's units, or part of a
- * whole page that a folded body left empty? */
+ * whole page that folded bodies left empty? */
 static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
 {
-	uint32_t k = icf_v_find(&v->claim, va);
 	if (e->old != e->new || e->old_end != e->new_end)
 		return false;
-	if (k == ICF_V_NONE)
-		return p == e->old_data[va - e->old];
-	const struct icf_vunit *u = &v->claim.unit.data[k];
-	uint64_t size = elfrw_image_page(&v->claim.in), page = va & ~(size - 1);
-	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk &&
-	       page + size <= u->end;
+	if (icf_v_find(&v->claim, va) == ICF_V_NONE && p == e->old_data[va - e->old])
+		return true;
+	return p == 0 && is_empty_page(v, e, va);
 }
 
 /* Is the gap behind unit K, up to TO, as wide as before, with the same code behind it? */

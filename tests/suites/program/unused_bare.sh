@@ -113,7 +113,27 @@ build_fool gcc "$FOOL/unused/offsets.c" objects offsets -O2 && build_fool gcc "$
 gcc -fPIE -O2 -w "-I$FOOL" -c operands.c -o objects/operands.o && gcc -pie -fuse-ld=gold -Wl,--defsym=far_a=behind-anchor -Wl,--defsym=far_b=before-anchor \
 	-Wl,--defsym=far_c=anchor-taken -Wl,--defsym=far_d=of_file-__ehdr_start objects/{before,operands,after}.o -o operands 2>log ||
 	skip bare/operands "does not link: $(first_line log)"
+# Neighbours in place: the pages that only they fill become holes.
+pages() {
+	local i zeros
+	{
+		echo '#include "fool.h"'
+		for ((i = 0; i < 400; i++)); do echo "__asm__(\".text\n\" CFI_FUNC(dead_$i) \"mov \$$i, %eax\n .fill 40, 1, 0x90\n ret\n\" CFI_END(dead_$i));"; done
+		echo 'int main(void) { BEGIN; END; return 0; }'
+	} >many.c
+	gcc -fPIE -O2 -w "-I$FOOL" -c many.c -o objects/many.o && gcc -pie objects/{before,many,after}.o -o many || return
+	"$ICFOLD" -q --gc-functions --in-place many -o many.out 2>log
+	check bare/pages "$(first_line log); it prints something else" cmp -s <(./many) <(./many.out 2>&1)
+	"$ICFOLD" verify --gc-functions many many.out >log 2>&1
+	check bare/pages/verify "$(problems log)" grep -q '^equal' log
+	zeros=$(objdump -h -j .text many.out | awk '$2 == ".text" { print $6, $3 }' | {
+		read -r at size
+		dd if=many.out bs=4096 skip=$((16#$at / 4096 + 1)) count=$((16#$size / 4096 - 1)) 2>dd.log | tr -d '\0' | wc -c
+	})
+	check bare/pages/empty "$zeros bytes of whole pages are not empty" test "$zeros" -lt 4096
+}
 if part_wanted numbers; then
+	pages
 	[ ! -x crowd ] || in_place crowd crowd
 	[ ! -x operands ] || in_place operands operands
 fi
