@@ -11,6 +11,8 @@
 # Everything lies in ${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}: the sources in src/, NAME, its build folder NAME.d, its
 # log NAME.log, and for relinking NAME.link, the link command with @LD@ (options) and @OUT@ (output), to be run in the
 # folder that NAME.dir names.  A program that is already there is taken as it is.  JOBS limits the compilers run at once.
+# TARGET=aarch64: the same for that machine, by cross compilers (in the folder aarch64; ninja, ninja-nosec, protoc, sqlite, sqlite-g and
+# python).
 #
 #   ninja    C++, 0.2 MB of code, DWARF 5     ninja-clang, ninja-O0, ninja-dwarf4, ninja-nosec, ninja-static: the same
 #            (clang -O2; GCC -O0; GCC -O2 -gdwarf-4; GCC -O2 without -ffunction-sections; GCC -O2, static)
@@ -22,6 +24,15 @@ set -eu
 . "$(dirname "$0")/lib/apt_source.sh"
 names="ninja ninja-clang ninja-O0 ninja-dwarf4 ninja-nosec ninja-static protoc llc sqlite sqlite-g python"
 dir=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
+machine=$(uname -m)
+if [ "${TARGET:-$machine}" != "$machine" ]; then
+	mkdir -p "$dir/src" "$dir/$TARGET/tools/ld"
+	ln -sfn ../src "$dir/$TARGET/src"
+	dir=$dir/$TARGET
+	names="ninja ninja-nosec protoc sqlite sqlite-g python"
+else
+	TARGET=
+fi
 jobs=${JOBS:-$(nproc)}
 usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit "$1"; }
 
@@ -35,6 +46,19 @@ need() {
 	root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
 	# shellcheck disable=SC2086
 	root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $miss
+}
+
+# The cross compilers as gcc and g++, which find all linkers.
+cross_tools() {
+	[ -n "$TARGET" ] || return 0
+	local c
+	need "gcc-$TARGET-linux-gnu" "g++-$TARGET-linux-gnu" "binutils-$TARGET-linux-gnu" lld mold
+	for c in lld mold; do ln -sf "$(command -v ld.$c)" "$dir/tools/ld/ld.$c"; done
+	for c in gcc g++; do
+		printf '#!/bin/sh\nexec %s-linux-gnu-%s -B%s/ld "$@"\n' "$TARGET" $c "$dir/tools" >"$dir/tools/$c"
+		chmod +x "$dir/tools/$c"
+	done
+	PATH=$dir/tools:$PATH
 }
 
 # Lists of source packages in this folder, fetched once.
@@ -94,6 +118,7 @@ part_of() {
 # run_link NAME OPTIONS OUT
 run_link() {
 	local cmd
+	cross_tools
 	cmd=$(sed "s#@LD@#$2#; s#@OUT@#$3#" "$dir/$1.link")
 	(cd "$(cat "$dir/$1.dir")" && bash -c "$cmd")
 }
@@ -103,6 +128,10 @@ cmake_prog() {
 	local n=$1 s=$dir/src/$2 flags=$3 ld=$4 b=$dir/$1.d t=${1%%-*}
 	shift 4
 	need cmake g++ make zlib1g-dev
+	# Neither libraries nor headers of this machine.
+	[ -z "$TARGET" ] || set -- "$@" -DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$TARGET" -DCMAKE_C_COMPILER="$dir/tools/gcc" \
+		-DCMAKE_CXX_COMPILER="$dir/tools/g++" "-DCMAKE_FIND_ROOT_PATH=/usr/$TARGET-linux-gnu" -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
+		-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY
 	CFLAGS=$flags CXXFLAGS=$flags cmake -S "$s" -B "$b" -DCMAKE_BUILD_TYPE=None "$@"
 	cmake --build "$b" -j"$jobs" --target "$t"
 	echo "$b" >"$dir/$n.dir"
@@ -123,8 +152,12 @@ sqlite_prog() { # NAME FLAGS
 	mkdir -p "$dir/$1.d"
 	cd "$dir/$1.d"
 	if [ ! -s sqlite3.c ]; then
-		"$dir/src/sqlite3/configure" --disable-tcl
-		make -j1 sqlite3.c shell.c
+		# Programs of this machine write the sources.
+		(
+			PATH=${PATH#"$dir/tools:"}
+			"$dir/src/sqlite3/configure" --disable-tcl
+			make -j1 sqlite3.c shell.c
+		)
 	fi
 	gcc -O2 $2 -fPIE -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS \
 		-DSQLITE_ENABLE_SESSION -DSQLITE_ENABLE_PREUPDATE_HOOK -DSQLITE_ENABLE_DBSTAT_VTAB -c sqlite3.c -o sqlite3.o
@@ -135,11 +168,14 @@ sqlite_prog() { # NAME FLAGS
 }
 
 python_prog() {
-	need gcc make pkg-config libffi-dev zlib1g-dev
+	need gcc make pkg-config libffi-dev zlib1g-dev ${TARGET:+python3.11}
 	source_of python3.11
+	set --
 	mkdir -p "$dir/python.d"
 	cd "$dir/python.d"
-	[ -s Makefile ] || "$dir/src/python3.11/configure" LDFLAGS=-Wl,--emit-relocs OPT="-DNDEBUG -g -fwrapv -O2 -Wall"
+	[ -z "$TARGET" ] || set -- "--host=$TARGET-linux-gnu" "--build=$machine-linux-gnu" --with-build-python=python3.11 --disable-ipv6 \
+		ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no
+	[ -s Makefile ] || "$dir/src/python3.11/configure" "$@" LDFLAGS=-Wl,--emit-relocs OPT="-DNDEBUG -g -fwrapv -O2 -Wall"
 	make -j"$jobs"
 	echo "$dir/python.d" >"$dir/python.dir"
 	echo "$(sed -n 's/^CC=[[:space:]]*//p' Makefile) @LD@ -Xlinker -export-dynamic -o @OUT@ Programs/python.o" \
@@ -165,6 +201,7 @@ llc_prog() {
 }
 
 build() {
+	cross_tools
 	case $1 in
 	ninja)        ninja_prog "$1" "-O2 -g -ffunction-sections" "";;
 	ninja-clang)  need clang-14

@@ -23,6 +23,7 @@
 #include "icf/apply/apply.h"
 #include "icf/fold/pseudo.h"
 #include "icf/fold/unloaded.h"
+#include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,6 +207,19 @@ static uint64_t new_size(const struct icf_apply *a, const struct symbols_of *t, 
 	return sym->st_size;
 }
 
+/* SYM is in no unit.  A mapping symbol behind a unit tells the kind of what follows it, which may
+ * be padding. */
+static void set_in_padding(const struct icf_apply *a, Elf64_Sym *sym)
+{
+	const struct elfrw_addrmap *map = &a->plan->map;
+	uint32_t before = icf_unit_ending(a->prog, sym->st_value);
+	if (before != ICF_NONE && is_mapping(a->prog->img, sym) &&
+	    !(map->unit[before].flags & ELFRW_UNIT_FOLDED))
+		elfrw_addrmap_end(map, sym->st_value, &sym->st_value);
+	else
+		elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+}
+
 /* Does the output keep relocations of what it loads? */
 static bool keeps_relocs(const struct icf_apply *a)
 {
@@ -262,7 +276,7 @@ static void set_symbol(const struct icf_apply *a, const struct symbols_of *t, ui
 	}
 	uint32_t i = icf_unit_at(prog, sym->st_value);
 	if (i == ICF_NONE) {
-		elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+		set_in_padding(a, sym);
 		return;
 	}
 	const struct elfrw_addrmap_unit *m = &map->unit[i];

@@ -222,15 +222,16 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 	}
 }
 
-/* By executable section: is there only code between it and the next one, and are both in one
- * segment?  The caller frees the array. */
+/* By executable section: is there only code between it and the next one, or less than a page, and
+ * are both in one segment?  The caller frees the array. */
 static bool *find_adjoining(const struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
 	size_t n = prog->exec.len;
 	bool *adjoins = malloc(n + 1);
 	for (uint32_t e = 0; adjoins && e < n; e++)
-		adjoins[e] = e + 1 < n;
+		adjoins[e] = e + 1 < n && prog->exec.data[e + 1].start - prog->exec.data[e].end <
+						  prog->arch->page_min;
 	for (uint32_t p = 0; adjoins && p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
 		size_t e = LOWER_BOUND(0, n, mid,

@@ -220,12 +220,31 @@ static struct elfrw_err *insert(struct finder *f)
 	return NULL;
 }
 
+/* Instruction K jumps indirectly: to the address that the two instructions before it compute, as in
+ * linkers' stubs? */
+static bool jumps_to_pair(const struct finder *f, size_t k)
+{
+	const struct elfrw_arch *arch = f->prog->arch;
+	const struct icf_insn_at *at = f->t.insn.data + k;
+	struct elfrw_effect high, low;
+	if (k < 2 || !at[-2].in.pcrel_size || !icf_is_half(arch, &at[-2].in) ||
+	    (at[-1].in.flags & ELFRW_INSN_MEM) ||
+	    !arch->low_form(&at[-1].in, f->code + at[-1].pos) ||
+	    icf_trace_bit(f->t.target.data, at[-1].pos) || icf_trace_bit(f->t.target.data, at->pos))
+		return false;
+	arch->model->effect(&at[-2].in, f->code + at[-2].pos, &high);
+	arch->model->effect(&at[-1].in, f->code + at[-1].pos, &low);
+	return at->in.base != ELFRW_REG_NONE && high.writes == low.writes &&
+	       high.writes == elfrw_reg_bit(at->in.base) &&
+	       high.writes == elfrw_reg_bit(at[-1].in.base);
+}
+
 static struct elfrw_err *pair_all(struct finder *f)
 {
 	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
 	size_t r = f->u->ref;
 	for (size_t k = 0; k < f->t.insn.len; k++)
-		f->jumps |= f->t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
+		f->jumps |= f->t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND && !jumps_to_pair(f, k);
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct icf_insn_at *at = &f->t.insn.data[k];
 		if (!at->in.pcrel_size || !icf_is_half(f->prog->arch, &at->in))

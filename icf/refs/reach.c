@@ -26,8 +26,8 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
-#include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
+#include "icf/refs/known.h"
 #include "icf/refs/leads.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
@@ -497,44 +497,6 @@ static struct elfrw_err *open_relocs(struct reach *r, uint32_t sec)
 	return elfrw_relocs_open(&r->rel, r->prog->img, r->prog->exec.data[sec].shndx);
 }
 
-/* Relocations were kept: pins the targets of branches, of tables relative to their start or to
- * their words, and of relocated fields. */
-static struct elfrw_err *pin_known(struct reach *r, uint32_t i)
-{
-	struct icf_program *prog = r->prog;
-	const struct icf_unit *u = &prog->unit.data[i];
-	const uint8_t *code = icf_unit_bytes(prog, u);
-	uint64_t size = u->end - u->start;
-	for (uint64_t pos = 0; pos < size;) {
-		struct elfrw_insn in;
-		unsigned len = prog->arch->decode(code + pos, size - pos, u->start + pos, &in);
-		if (len && in.pcrel_size && in.target - u->start >= size)
-			pin(prog, icf_unit_at(prog, in.target));
-		pos += len ? len : 1;
-	}
-	for (uint64_t pos = 0; pos + 4 <= size; pos++) {
-		uint64_t d = (uint64_t)(int64_t)(int32_t)elfrw_get32(code + pos);
-		if (d == 0)
-			continue;
-		pin(prog, icf_unit_at(prog, u->start + d));
-		if (pos % 4 == 0)
-			pin(prog, icf_unit_at(prog, u->start + pos + d));
-	}
-	ELFRW_TRY(open_relocs(r, u->sec));
-	const struct elfrw_relocs *rel = &r->rel;
-	for (size_t k = elfrw_relocs_from(rel, u->start);
-	     k < rel->n && rel->rela[k].r_offset < u->end; k++) {
-		uint64_t addend = (uint64_t)rel->rela[k].r_addend;
-		Elf64_Sym sym;
-		if (!elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[k], &sym))
-			continue;
-		pin(prog, icf_unit_at(prog, sym.st_value + addend));
-		pin(prog, icf_unit_at(prog, sym.st_value + addend + 4));
-		pin(prog, icf_unit_at(prog, sym.st_value));
-	}
-	return NULL;
-}
-
 static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
 {
 	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
@@ -552,7 +514,8 @@ static struct elfrw_err *pin_all(struct reach *r)
 			pin(prog, i - 1);
 		if (same_section(prog, i, i + 1))
 			pin(prog, i + 1);
-		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : pin_known(r, i));
+		ELFRW_TRY(prog->inferred ? NULL : open_relocs(r, prog->unit.data[i].sec));
+		ELFRW_TRY(prog->inferred ? pin_inferred(r, i) : icf_pin_known(prog, &r->rel, i));
 	}
 	return NULL;
 }

@@ -126,6 +126,16 @@ static struct elfrw_err *add_relocated(struct decoding *d, const struct icf_insn
 	return NULL;
 }
 
+/* Does IN load bytes of its own unit, although mapping symbols tell where data is?  (Units with
+ * data are not decoded.)  Then a mapping symbol is wrong or missing, and what looks like an
+ * instruction may be data. */
+static bool reads_itself(const struct decoding *d, const struct elfrw_insn *in)
+{
+	return d->prog->mapped && in->pcrel_size && !is_branch(in) &&
+	       !(in->flags & ELFRW_INSN_LEA) && !icf_is_half(d->prog->arch, in) &&
+	       in->target - d->u->start < d->u->end - d->u->start;
+}
+
 /* Decodes all instructions of the unit.  *LAST: the kind of the last one except no-ops.  *ODD: they
  * are not understood. */
 static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd)
@@ -149,6 +159,9 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 		if (pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
 			u->flags |= ICF_UNIT_ENDBR;
 		bool number = holds_number(d, &in, code + pos, va, odd);
+		if (*odd)
+			return NULL;
+		*odd = reads_itself(d, &in);
 		if (*odd)
 			return NULL;
 		if (in.pcrel_size && !number)

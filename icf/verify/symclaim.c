@@ -275,6 +275,21 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 	return push_unnamed(v, e, pos, e->old_end);
 }
 
+/* Data of section E that did not move: U is where it was.  Zeros at the section's end may be gone.
+ */
+static void stays(const struct icf_vexec *e, struct icf_vunit *u)
+{
+	if (u->body != UINT64_MAX || u->old < e->new || u->old >= e->new_end)
+		return;
+	uint64_t off = u->old - e->old, size = u->end - u->old,
+		 left = u->end < e->new_end ? size : e->new_end - u->old;
+	if (!elfrw_all_zero(e->old_data + off + left, size - left) ||
+	    memcmp(e->old_data + off, e->new_data + (u->old - e->new), left) != 0)
+		return;
+	u->body = u->entry = u->old;
+	u->end = u->old + left;
+}
+
 /* Searches for the units of section E that no symbol places. */
 static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from)
 {
@@ -296,12 +311,7 @@ static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from
 				if (at >= e->new &&limit <= e->new_end &&
 				    alike(v, e, u->old, u->end, at))
 					u->body = u->entry = at;
-			/* Data that did not move. */
-			if (u->old >= e->new && u->body == UINT64_MAX &&
-			    u->end <= e->new_end &&memcmp(e->old_data + (u->old - e->old),
-							  e->new_data + (u->old - e->new), size) ==
-				    0)
-				u->body = u->entry = u->old;
+			stays(e, u);
 		}
 		if (u->body != UINT64_MAX)
 			pos = u->body + (u->end - u->old);

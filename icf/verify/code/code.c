@@ -80,6 +80,7 @@ static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 	GATHER(&v->span, &part->span, &ok);
 	GATHER(&v->entered.v, &part->entered.v, &ok);
 	VEC_FREE(&part->inner);
+	VEC_FREE(&part->whole);
 	return ok ? NULL : &elfrw_err_nomem;
 }
 

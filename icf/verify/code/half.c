@@ -231,6 +231,34 @@ static void set_high(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		check_told(at, x, form, off, to, h->out);
 }
 
+/* X, POS bytes from the unit's start, adds a low half to the high half right before it, in its
+ * register. */
+static void note_whole(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
+		       const struct elfrw_half_use *use, uint64_t pos)
+{
+	const struct icf_vhalf *h = &at->part->half[use->base];
+	if (!h->high || (x->in.flags & ELFRW_INSN_MEM) || use->reads ||
+	    use->writes != UINT32_C(1) << use->base || h->insn + x->in.len != pos)
+		return;
+	at->whole_from = h->insn;
+	at->whole_to = pos + x->in.len;
+	at->whole_reg = use->base;
+}
+
+bool icf_vcode_goes_to_whole(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_judge *judge = at->job->v->claim.arch->judge;
+	if (x->in.kind != ELFRW_INSN_JMP_IND || !judge->half || at->whole_to != pos || !pos ||
+	    judge->goes_to(&x->in) != at->whole_reg)
+		return false;
+	struct icf_vwhole *slot = VEC_PUSH(&at->part->whole);
+	if (slot)
+		*slot = (struct icf_vwhole){ at->whole_from, pos };
+	else
+		at->part->log.nomem = true;
+	return slot != NULL;
+}
+
 void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
 {
 	const struct elfrw_arch *arch = at->job->v->claim.arch;
@@ -240,6 +268,8 @@ void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uin
 		forget_all(at);
 		use = (struct elfrw_half_use){ 0 };
 	}
+	if (use.low)
+		note_whole(at, x, &use, pos);
 	uint64_t to;
 	if (use.low && is_told(at, &arch->form[use.low], pos, 0, &to))
 		check_told(at, x, &arch->form[use.low], pos, to,
@@ -294,10 +324,17 @@ void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to)
 void icf_vcode_end_halves(struct icf_vcode_at *at)
 {
 	struct icf_vcode_part *part = at->part;
+	bool computes = at->u->computes;
 	forget_all(at);
+	/* Who enters between comes with another address. */
+	for (size_t i = 0; i < part->inner.len; i++) {
+		uint64_t to = part->inner.data[i];
+		size_t w = LOWER_BOUND(0, part->whole.len, mid, part->whole.data[mid].to < to);
+		computes |= w < part->whole.len && part->whole.data[w].from < to;
+	}
 	for (size_t s = part->unit_span; s < part->span.len; s++) {
 		const struct icf_vspan *x = &part->span.data[s];
-		bool entered = at->u->computes;
+		bool entered = computes;
 		for (size_t i = 0; i < part->inner.len && !entered; i++)
 			entered = part->inner.data[i] > x->from && part->inner.data[i] <= x->to;
 		if (entered)

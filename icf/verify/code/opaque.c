@@ -2,10 +2,13 @@
  *
  * A unit with data among its code, or with unknown instructions, may not move.  Nothing in it may
  * change, and all that it could refer to must be at its old place. */
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <string.h>
+
+#define MAX_STUB 64 /* bytes of a linker's stub */
 
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u)
 {
@@ -28,6 +31,17 @@ static bool is_relaxed_call(const struct icf_v *v, const struct elfrw_relocs *re
 	return name && strncmp(name, "__tls_get_addr", 14) == 0;
 }
 
+/* Does IN load from the unit itself?  Where instructions hold halves of addresses, mapping symbols
+ * tell where data is, and they are wrong or missing if it does. */
+static bool loads_from(const struct icf_vcode_at *at, const struct elfrw_insn *in)
+{
+	return at->job->v->claim.arch->judge->half && in->pcrel_size &&
+	       in->kind == ELFRW_INSN_OTHER && !(in->flags & ELFRW_INSN_LEA) &&
+	       !elfrw_form_is_high(
+		       &at->job->v->claim.arch->form[at->job->v->claim.arch->pcrel_form(in)]) &&
+	       in->target - at->u->old < at->size;
+}
+
 /* Does the unit have bytes that are not code, or relocations where no instruction has a field?  (A
  * stale relocation of a relaxed sequence says nothing about code that moved correctly.) */
 bool icf_vcode_is_strange(const struct icf_vcode_at *at)
@@ -42,7 +56,7 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 		x.va = at->u->old + pos;
 		x.code = at->a + pos;
 		if (!v->claim.arch->decode(x.code, at->size - pos, x.va, &x.in) ||
-		    (x.in.flags & ELFRW_INSN_LONG_CALL))
+		    (x.in.flags & ELFRW_INSN_LONG_CALL) || loads_from(at, &x.in))
 			return true;
 		for (; r < rel->n && rel->rela[r].r_offset < x.va + x.in.len; r++) {
 			const struct elfrw_form *form;
@@ -55,6 +69,46 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 	return false;
 }
 
+/* Is the place TO, which the unit may refer to, elsewhere in OUT? */
+static void check_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t t = icf_v_find(&v->claim, to);
+	const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
+	uint64_t now = !x ? to : to == x->old ? x->entry : x->body + (to - x->old);
+	if (now != to)
+		icf_vcode_bad(at, ICF_VC_CODE,
+			      "what bytes that are not understood may refer to moved", pos, to,
+			      now);
+}
+
+/* What has no relocation: addresses relative to instructions, and what linkers write into their
+ * stubs: addresses of 8 bytes, or distances of 8 bytes from a place in the stub. */
+static void check_stub(struct icf_vcode_at *at)
+{
+	const struct icf_v *v = at->job->v;
+	const struct elfrw_arch *arch = v->claim.arch;
+	uint64_t base[MAX_STUB / 4];
+	unsigned n = 0;
+	struct elfrw_insn in;
+	for (uint64_t pos = 0, len; pos < at->size; pos += len ? len : arch->fill_size) {
+		len = arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in);
+		if (!len || !in.pcrel_size ||
+		    elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
+			continue;
+		if (in.target - at->u->old >= at->size)
+			check_still(at, pos, in.target);
+		else if ((in.flags & ELFRW_INSN_LEA) && n < sizeof base / sizeof *base)
+			base[n++] = in.target;
+	}
+	for (uint64_t pos = 0; pos + 8 <= at->size && at->size <= MAX_STUB; pos += 4) {
+		uint64_t w = elfrw_get64(at->a + pos);
+		check_still(at, pos, w);
+		for (unsigned k = 0; k < n; k++)
+			check_still(at, pos, base[k] + w);
+	}
+}
+
 /* All possible references of bytes that are not understood must lead to places that did not
  * move. */
 void icf_vcode_opaque(struct icf_vcode_at *at)
@@ -65,6 +119,8 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 	if (at->moved)
 		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
 			      at->u->body);
+	if (!v->claim.inferred)
+		check_stub(at);
 	/* Without relocations, each byte may begin an instruction. */
 	struct elfrw_insn in;
 	for (uint64_t pos = 0; v->claim.inferred && pos < at->size; pos++) {

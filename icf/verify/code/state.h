@@ -16,6 +16,11 @@ struct icf_vhalf {
 	uint64_t name;
 };
 
+/* From FROM on, two instructions compute an address, and a third one, at TO, jumps there. */
+struct icf_vwhole {
+	uint64_t from, to;
+};
+
 struct icf_vcode_part {
 	struct icf_vlog log;
 	VEC(struct icf_vbase) base;
@@ -30,6 +35,7 @@ struct icf_vcode_part {
 	struct icf_vhalf half[ICF_V_REGS]; /* none, between units */
 	size_t unit_span;                  /* the first one of the current unit */
 	VEC(uint64_t) inner; /* targets of the current unit's branches in it, from its start */
+	VEC(struct icf_vwhole) whole; /* of the current unit */
 	struct icf_ventries entered;
 };
 
@@ -55,6 +61,10 @@ struct icf_vcode_at {
 	uint64_t sum;         /* what the current instruction computes from two halves, or 0 */
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
 	bool has_address;     /* one of these may be known */
+	/* Two instructions from `whole_from` on, up to `whole_to`, have put an address into
+	 * `whole_reg`. */
+	uint64_t whole_from, whole_to;
+	unsigned whole_reg;
 };
 
 /* unit.c: compares unit I, or an assumed equal: U with another place. */
@@ -93,6 +103,10 @@ void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r);
 bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
 			  const struct elfrw_form **form, bool *odd);
+
+/* Does the indirect jump X, POS bytes from the unit's start, go to the address that the two
+ * instructions before it compute?  Asked behind icf_vcode_half(). */
+bool icf_vcode_goes_to_whole(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
 
 /* removed.c: reads a unit that OUT has not got. */
 void icf_vcode_removed(struct icf_vcode_at *at);

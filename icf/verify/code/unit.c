@@ -259,7 +259,8 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 		    !at->alias &&
 		    !icf_vplace_add(&part->site, at->index, pos + in->len - 1, ICF_VP_CALL))
 			part->log.nomem = true;
-		if (jumps_anywhere(v, in, &before.in, before.code))
+		if (jumps_anywhere(v, in, &before.in, before.code) &&
+		    !icf_vcode_goes_to_whole(at, &x, pos))
 			u->computes = true;
 		before = x;
 		/* A number belongs to what follows: its readers count from there. */
@@ -315,6 +316,7 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 	}
 	part->named.n_code = part->named.n_data = 0;
 	part->inner.len = 0;
+	part->whole.len = 0;
 	part->unit_span = part->span.len;
 	bool good = check_insns(&at, u, &last);
 	if (v->claim.arch->judge->half)

@@ -211,7 +211,7 @@ check data/mapping "other mapping symbols" \
 	test "$(readelf -sW data | grep -c ' \$[dx]$')" = "$(readelf -sW data.out | grep -c ' \$[dx]$')"
 
 # --- the fixtures --------------------------------------------------------------------------------------------------------
-TARGET=aarch64 ONLY=${SHARE:-'^(c_plain.gcc.O2|demo.*(O2|Os)|eh.gcc.O0.pie|hotcold.clang|init.gcc.O0.so|recur.gcc.Os|switches.gcc.Os|unwind.gcc.O0.so|addr.clang)'} \
+TARGET=aarch64 ONLY=${SHARE:-'^(asm_a64|c_plain.gcc.O2|demo.*(O2|Os)|eh.gcc.O0.pie|hotcold.clang|init.gcc.O0.so|recur.gcc.Os|switches.gcc.Os|unwind.gcc.O0.so|addr.clang)'} \
 	bash "$TESTS/suites/program/matrix.sh" >matrix.log 2>&1
 take matrix matrix.log
 check matrix/any "no combination ran" grep -q '^ok' matrix.log

@@ -1,0 +1,126 @@
+/* known.c: what may bytes that are not understood refer to, in a file with kept relocations?
+ *
+ * Relocations tell most of it.  They do not tell what the assembler resolved (branches and
+ * distances in one section), nor what the linker wrote itself: the address in a stub, whole or as
+ * a distance from a place that the stub computes.  So these are pinned:
+ *   - targets of branches; of PC-relative addresses, and all of the page that a high half names;
+ *   - what words lead to: as distances of 4 or 8 bytes from the unit's start, from their own
+ *     places, and from the places in the unit that its code computes; as addresses of 8 bytes;
+ *   - what relocations name.
+ *
+ * Cost: linear in the bytes.  In a large unit, words count from the last place before them that its
+ * code computes: tables lie behind the place that they count from. */
+#include "icf/refs/known.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
+#include "icf/infer/parts.h"
+#include "icf/program/unit.h"
+#include "icf/refs/ref.h"
+#include <stdlib.h>
+
+#define SMALL 4096 /* bytes of a unit in which each word may count from each place */
+
+static void pin(struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_unit_at(prog, va);
+	if (i != ICF_NONE)
+		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+}
+
+/* Pins all that a high half of FORM, which names PLACE, may name with a low half. */
+static void pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t place)
+{
+	uint64_t size = (uint64_t)1 << form->page,
+		 from = form->base == ELFRW_BASE_HIGH ? place - size / 2 : place, to = from + size;
+	uint32_t i =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
+	for (; i < prog->unit.len && prog->unit.data[i].start < to; i++)
+		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+}
+
+/* Pins what the instructions of U name.  BASE: the places in U that they compute, ascending. */
+static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct icf_places *base)
+{
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	const struct elfrw_arch *arch = prog->arch;
+	uint64_t size = u->end - u->start;
+	for (uint64_t pos = 0; pos < size;) {
+		struct elfrw_insn in;
+		unsigned len = arch->decode(code + pos, size - pos, u->start + pos, &in);
+		/* Instructions stand at multiples of the trap's size. */
+		pos += len ? len : arch->fill_size;
+		if (!len || !in.pcrel_size)
+			continue;
+		if (icf_is_half(arch, &in))
+			pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
+		else if (in.target - u->start >= size)
+			pin(prog, in.target);
+		else if (in.kind != ELFRW_INSN_CALL && in.kind != ELFRW_INSN_JMP &&
+			 in.kind != ELFRW_INSN_JCC) {
+			uint64_t *slot = VEC_PUSH(&base->v);
+			if (!slot)
+				return false;
+			*slot = in.target;
+		}
+	}
+	if (base->v.len)
+		qsort(base->v.data, base->v.len, sizeof *base->v.data, elfrw_u64_order);
+	return true;
+}
+
+/* Pins what the word W at VA, in U, may lead to. */
+static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_t va, uint64_t w,
+		     const struct icf_places *base)
+{
+	bool small = u->end - u->start <= SMALL;
+	size_t k = LOWER_BOUND(0, base->v.len, mid, base->v.data[mid] <= va);
+	size_t end = small ? base->v.len : k;
+	if (w == 0)
+		return;
+	pin(prog, u->start + w);
+	if ((va - u->start) % 4 == 0)
+		pin(prog, va + w);
+	for (size_t b = small || k == 0 ? 0 : k - 1; b < end; b++)
+		pin(prog, base->v.data[b] + w);
+}
+
+static void pin_words(struct icf_program *prog, const struct icf_unit *u,
+		      const struct icf_places *base)
+{
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	for (uint64_t pos = 0; pos + 4 <= size; pos++) {
+		uint64_t w = (uint64_t)(int64_t)(int32_t)elfrw_get32(code + pos);
+		pin_word(prog, u, u->start + pos, w, base);
+		uint64_t eight = pos + 8 <= size ? elfrw_get64(code + pos) : w;
+		if (pos + 8 <= size)
+			pin(prog, eight);
+		if (eight != w)
+			pin_word(prog, u, u->start + pos, eight, base);
+	}
+}
+
+struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_relocs *rel,
+				uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	struct icf_places base = { 0 };
+	bool ok = pin_insns(prog, u, &base);
+	if (ok)
+		pin_words(prog, u, &base);
+	VEC_FREE(&base.v);
+	if (!ok)
+		return &elfrw_err_nomem;
+	for (size_t r = elfrw_relocs_from(rel, u->start);
+	     r < rel->n && rel->rela[r].r_offset < u->end; r++) {
+		Elf64_Sym sym;
+		if (!elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[r], &sym))
+			continue;
+		pin(prog, sym.st_value + (uint64_t)rel->rela[r].r_addend);
+		pin(prog, sym.st_value + (uint64_t)rel->rela[r].r_addend + 4);
+		pin(prog, sym.st_value);
+	}
+	return NULL;
+}

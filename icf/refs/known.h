@@ -1,0 +1,10 @@
+/* known.h: what bytes that are not understood may refer to, in a file with kept relocations. */
+#ifndef ICF_REFS_KNOWN_H
+#define ICF_REFS_KNOWN_H
+#include "elfrw/relocs.h"
+#include "icf/program/program.h"
+
+/* Pins all that unit I, which is not understood, may refer to.  REL: of its section. */
+struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_relocs *rel,
+				uint32_t i);
+#endif

@@ -1,0 +1,303 @@
+#!/bin/bash
+# aarch64_linkers.sh: what linkers for AArch64 add to a program or take from it: stubs for far calls, workarounds for errata of
+# Cortex-A53, guarded pages, references at the end of their reach.  Built by cross compilers, run by qemu.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool aarch64_linkers
+make_work
+always_fold
+bad=$(use_target aarch64)
+[ -z "$bad" ] || { skip aarch64_linkers "$bad"; finish; }
+use_target aarch64
+cd "$WORK" || exit 1
+
+# run_both NAME [MODE]: folds NAME, proves it, and compares what both print.
+run_both() {
+	local name=$1 mode=${2:-safe}
+	if ! "$ICFOLD" -q --icf="$mode" "$name" -o "$name.$mode" >"$name.log" 2>&1; then
+		not_ok "$name/$mode" "icfold: $(first_line "$name.log")"
+	elif ! "$ICFOLD" verify --icf="$mode" "$name" "$name.$mode" >"$name.verdict" 2>&1; then
+		not_ok "$name/$mode" "verify: $(grep ': ' "$name.verdict" | grep -v '^symb' | head -n 1 | cut -c 1-200)"
+	elif ! $RUN ${CPU:+-cpu "$CPU"} "./$name" >"$name.want" 2>&1; then
+		not_ok "$name/$mode" "unfolded, it ends with $?"
+	elif ! $RUN ${CPU:+-cpu "$CPU"} "./$name.$mode" >"$name.got" 2>&1; then
+		not_ok "$name/$mode" "folded, it ends with $?"
+	elif ! cmp -s "$name.want" "$name.got"; then
+		not_ok "$name/$mode" "$(diff "$name.want" "$name.got" | sed -n 2,3p | tr '\n' ' ')"
+	else
+		ok "$name/$mode"
+	fi
+}
+
+# folded FILE NAME...: are these functions among the folded ones?
+folded() {
+	local file=$1 list
+	list=$("$ICFOLD" dump --groups "$file" 2>/dev/null | awk '$1 == "folded" { print $4 }' | tr -d ,)
+	shift
+	while [ $# -gt 0 ]; do
+		grep -qx "$1" <<<"$list" || return 1
+		shift
+	done
+}
+
+# link NAME LINKER FLAG...: the sources that NAME begins with; skips what the linker cannot do.
+link() {
+	local name=$1 ld=$2
+	shift 2
+	gcc -O1 "${name%%.*}.c" "${name%%.*}.s" "-fuse-ld=$ld" -Wl,--emit-relocs "$@" -o "$name" >"$name.log" 2>&1 && return
+	skip "$name" "does not link: $(grep -v '^$' "$name.log" | tail -n 2 | head -n 1 | cut -c 1-120)"
+	return 1
+}
+
+cat >macros.s <<'END'
+	.macro function name
+	.p2align 4
+	.globl \name
+	.hidden \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	.endm
+	.macro done name
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.macro twin name
+	function \name
+	.rept 7
+	add	x0, x0, x0, lsl #2
+	eor	x0, x0, #255
+	.endr
+	add	x0, x0, #1
+	ret
+	done \name
+	.endm
+	.macro caller name, to
+	function \name
+	stp	x29, x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset x29, -16
+	.cfi_offset x30, -8
+	bl	\to
+	add	x0, x0, #1
+	bl	\to
+	ldp	x29, x30, [sp], #16
+	.cfi_restore x29
+	.cfi_restore x30
+	.cfi_def_cfa_offset 0
+	ret
+	done \name
+	.endm
+END
+
+# main_of NAME...: a program that calls these functions.
+main_of() {
+	echo '#include <stdio.h>'
+	printf 'extern __attribute__((visibility("hidden"))) long %s(long);\n' "$@"
+	echo 'int main(void) {'
+	printf 'printf("%%ld\\n", %s(7));\n' "$@"
+	echo 'return 0; }'
+}
+
+# --- calls over more than 128 MiB ----------------------------------------------------------------------------------------
+# What a stub names has no relocation: in adrp and add, as a word of 8 bytes, or as a distance from a place in the stub.  A thunk
+# does not reach over this distance either.
+cat macros.s - >far.s <<'END'
+	.text
+	caller	near_a, far_a
+	caller	near_b, far_a
+	caller	near_c, far_b
+	twin	near_twin
+	twin	near_other
+	function tail
+	add	x0, x0, #2
+	b	far_b
+	done	tail
+	.section .far, "ax", %progbits
+	twin	far_a
+	twin	far_b
+	caller	far_calls, near_twin
+	caller	far_calls_too, near_twin
+END
+main_of near_a near_b near_c near_twin near_other tail far_a far_b far_calls far_calls_too >far.c
+for ld in bfd gold lld mold; do
+	for kind in pie nopie; do
+		name=far.$ld.$kind
+		flags="-fPIE -pie -Wl,--section-start=.far=0x20000000"
+		# Only so do gold and lld leave everything else where it is.
+		[ $kind = pie ] || flags="-fno-pie -no-pie -Wl,--section-start=.far=0x20000000 -Wl,--section-start=.text=0x410000"
+		# shellcheck disable=SC2086
+		link $name $ld $flags || continue
+		run_both $name
+		run_both $name all
+		check $name/folds "near_a and near_b stay" eval "folded $name.safe near_a || folded $name.safe near_b"
+	done
+done
+
+# --- errata 843419 and 835769 of Cortex-A53 ------------------------------------------------------------------------------
+# sites PLACE...: functions with an ADRP at these places of a page, each behind a twin of 64 bytes.
+sites() {
+	local at=0 n=0 place before
+	cat macros.s - <<-'END'
+		.macro site name, before
+		function \name
+		.rept \before
+		add x0, x0, #1
+		.endr
+		adrp x1, datum
+		ldr x2, [sp]
+		ldr x3, [x1, #:lo12:datum]
+		add x0, x0, x3
+		ret
+		done \name
+		.endm
+		.data
+		.p2align 3
+		datum: .quad 1000
+		.text
+		function product
+		adrp x1, datum
+		add x1, x1, #:lo12:datum
+		mov x4, #3
+		ldr x2, [x1]
+		madd x0, x2, x4, x0
+		ret
+		done product
+		.p2align 12
+	END
+	for place; do
+		at=$((at + 64))
+		before=$((((place - at) % 4096 + 4096) % 4096))
+		echo "twin twin_$n"
+		echo "site site_$n, $((before / 4))"
+		at=$(((at + before + 20 + 15) / 16 * 16)) n=$((n + 1))
+	done
+}
+places="0xff8 0xffc 0x038 0x07c 0x0b8 0x0fc 0x138 0x17c 0x1b8 0x1fc 0xff8 0xff0"
+# shellcheck disable=SC2086
+sites $places >sites.s
+# shellcheck disable=SC2046
+main_of product $(n=0; for _ in $places; do echo "twin_$n site_$n"; n=$((n + 1)); done) >sites.c
+erratum() { "$TESTS/judges/a64_erratum.py" objdump "$1" | sort; }
+for ld in bfd gold lld mold; do
+	for fix in none 843419 both; do
+		name=sites.$ld.$fix
+		flags="-mno-fix-cortex-a53-843419 -mno-fix-cortex-a53-835769"
+		[ $fix = none ] || flags="$flags -Wl,--fix-cortex-a53-843419"
+		[ $fix != both ] || flags="$flags -Wl,--fix-cortex-a53-835769"
+		# shellcheck disable=SC2086
+		link $name $ld -fPIE -pie $flags || continue
+		run_both $name
+		run_both $name all
+		check $name/folds "a twin stays" folded $name.safe twin_1 twin_2
+		if have python3; then
+			check $name/sites "new ones: $(comm -13 <(erratum $name) <(erratum $name.safe) | tr '\n' ' ')" \
+				test -z "$(comm -13 <(erratum $name) <(erratum $name.safe))"
+			[ $fix = none ] && check $name/judge "it sees none" test -n "$(erratum $name)"
+		else
+			skip $name/sites "no python3"
+		fi
+	done
+done
+
+# --- guarded pages -------------------------------------------------------------------------------------------------------
+# No library, so that all code is guarded.  Twins are called through a pointer, and jumped to through x16.
+cat >guarded.c <<'END'
+#define TWIN(name) __attribute__((noinline, noclone)) long name(long x) { for (long i = 0; i < 3; i++) x = x * 7 + (x >> 3) - i; return x ^ 0x55; }
+TWIN(one) TWIN(two) TWIN(three)
+typedef long fn(long);
+fn *volatile table[] = { one, two, three };
+__attribute__((noinline)) long tail(long i, long x) { fn *f = table[i]; return f(x); }
+static long sys(long n, long a, long b, long c)
+{
+	register long x8 __asm__("x8") = n, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	return x0;
+}
+void _start(void)
+{
+	char text[80];
+	int n = 0;
+	long v[] = { table[0](5), table[1](5), tail(1, 6), tail(2, 7), table[0] == table[1] };
+	for (unsigned i = 0; i < 5; i++) {
+		for (int k = 12; k >= 0; k -= 4)
+			text[n++] = "0123456789abcdef"[v[i] >> k & 15];
+		text[n++] = '\n';
+	}
+	sys(64, 1, (long)text, n);
+	sys(93, 0, 0, 0);
+}
+END
+if gcc -O2 -fno-ipa-icf -fno-stack-protector -mbranch-protection=standard -nostdlib -static -fno-pie -Wl,--emit-relocs,-z,force-bti guarded.c -o guarded >guarded.log 2>&1; then
+	CPU=max run_both guarded
+	check guarded/folds "twins stay" folded guarded.safe two three
+	# The judge can fail: without the landing pad of a thunk the program ends.
+	at=0x$(readelf -sW guarded.safe | awk '$8 == "two" { print $2 }')
+	off=$(readelf -lW guarded.safe | awk -v at="$at" '$1 == "LOAD" && strtonum($3) <= strtonum(at) && strtonum(at) < strtonum($3) + strtonum($5) { print strtonum(at) - strtonum($3) + strtonum($2) }' 2>/dev/null)
+	if [ -n "$off" ]; then
+		cp guarded.safe guarded.unsafe
+		printf '\x1f\x20\x03\xd5' | dd of=guarded.unsafe bs=1 seek="$off" conv=notrunc 2>/dev/null
+		check guarded/judge "it runs without a landing pad" test "$($RUN -cpu max ./guarded.unsafe >/dev/null 2>&1; echo $?)" != 0
+		check guarded/verify "a thunk without its landing pad is called equal" test "$("$ICFOLD" verify guarded guarded.unsafe >/dev/null 2>&1; echo $?)" = 1
+	fi
+else
+	skip guarded "does not build: $(first_line guarded.log)"
+fi
+
+# --- the end of the reach ------------------------------------------------------------------------------------------------
+# tbz reaches 32 KiB.  A twin of its target, which could be kept for both, is farther away.
+cat macros.s - >reach.s <<'END'
+	.text
+	twin	kept_a
+	function filler
+	.rept 10000
+	eor	x0, x0, #1
+	.endr
+	ret
+	done	filler
+	twin	kept_b
+	function tests
+	tbz	x0, #0, .Lkept_b
+	sub	x0, x0, #1
+	ret
+	done	tests
+	.p2align 4
+	.type	own, %function
+own:	.cfi_startproc
+.Lkept_b:
+	.rept 7
+	add	x0, x0, x0, lsl #2
+	eor	x0, x0, #255
+	.endr
+	add	x0, x0, #1
+	ret
+	.cfi_endproc
+	.size	own, . - own
+	twin	spare_a
+	twin	spare_b
+	/* adr reaches 1 MiB; its data stays, and it moves away. */
+	function computes
+	adr	x1, datum
+	ldr	x1, [x1]
+	add	x0, x0, x1
+	ret
+	done	computes
+	function loads
+	ldr	x1, datum
+	sub	x0, x0, x1
+	ret
+	done	loads
+	.section .near, "aw", %progbits
+	.p2align 3
+datum:	.quad	1000
+END
+main_of kept_a filler kept_b tests spare_a spare_b computes loads >reach.c
+for ld in bfd lld; do
+	link reach.$ld $ld -fno-pie -no-pie -Wl,--section-start=.near=0x450000 || continue
+	at=$((0x$(readelf -sW reach.$ld | awk '$8 == "computes" { print $2 }') & ~15))
+	link reach.$ld $ld -fno-pie -no-pie -Wl,--section-start=.near="$(printf '0x%x' $((at + 0xffff0)))" || continue
+	run_both reach.$ld
+	run_both reach.$ld all
+	check reach.$ld/folds "spare_b stays" folded reach.$ld.safe spare_b
+done
+finish
