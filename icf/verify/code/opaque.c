@@ -8,7 +8,7 @@
 #include "icf/verify/code/state.h"
 #include <string.h>
 
-#define MAX_STUB 64 /* bytes of a linker's stub */
+#define MAX_STUB 256 /* bytes of a stub, at most */
 
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u)
 {
