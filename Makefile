@@ -64,7 +64,7 @@ $(BUILD)/tests/unit/icf/arch $(BUILD)/tests/unit/icf/arch_pair: WRAP = -Wl,--wra
 # Its allocations fail, one after the other.
 $(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/code.c tests/mutate/debug.c tests/mutate/find.c tests/mutate/shape.c) $(LIBOBJ)
+$(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/a64.c tests/mutate/code.c tests/mutate/debug.c tests/mutate/find.c tests/mutate/shape.c) $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 

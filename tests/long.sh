@@ -23,7 +23,7 @@ LIST
 part() { # NAME
 	case $1 in
 	faults) FAULTS=full bash tests/check.sh suites/tool/faults.sh ;;
-	mutants) MUTANTS=full bash tests/check.sh suites/tool/mutants.sh ;;
+	mutants) MUTANTS=full bash tests/check.sh suites/tool/mutants.sh; ONLY=. FILES=99 bash tests/check.sh suites/tool/mutants_a64.sh ;;
 	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh suites/tool/hostile.sh ;;
 	matrix) MATRIX=full bash tests/check.sh suites/program/matrix.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;

@@ -20,6 +20,11 @@ void mutate_words(struct ctx *c)
 			mutate_add(c, s->data + i, 8);
 }
 
+static struct elfrw_reloc_desc reloc_of(const struct ctx *c, const Elf64_Rela *r)
+{
+	return c->in.arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+}
+
 /* Fields of data that a kept relocation of the input describes: 4-byte distances to code (jump
  * tables), or words that hold an address of code. */
 static void kept_fields(struct ctx *c, bool distance)
@@ -38,9 +43,11 @@ static void kept_fields(struct ctx *c, bool distance)
 		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela rel;
 			memcpy(&rel, r->data + k, sizeof rel);
-			uint32_t type = (uint32_t)ELF64_R_TYPE(rel.r_info);
-			const uint8_t *p = elfrw_image_at(&c->out, rel.r_offset, distance ? 4 : 8);
-			if (!p || type != (distance ? R_X86_64_PC32 : R_X86_64_64))
+			struct elfrw_reloc_desc d = reloc_of(c, &rel);
+			unsigned size = distance ? 4 : 8;
+			const uint8_t *p = elfrw_image_at(&c->out, rel.r_offset, size);
+			if (!p || d.size != size || d.form || d.call ||
+			    d.kind != (distance ? ELFRW_RELOC_PCREL : ELFRW_RELOC_ABS))
 				continue;
 			Elf64_Sym sym = { 0 };
 			if (ELF64_R_SYM(rel.r_info))
@@ -52,7 +59,7 @@ static void kept_fields(struct ctx *c, bool distance)
 					       (in->section[sym.st_shndx].hdr.sh_flags &
 						SHF_EXECINSTR)
 				     : !in->pic && mutate_in_code(&c->out, elfrw_get64(p)))
-				mutate_add(c, p, distance ? 4 : 8);
+				mutate_add(c, p, size);
 		}
 	}
 }
@@ -88,7 +95,7 @@ void mutate_dynamic_relocs(struct ctx *c)
 		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
-			bool relative = ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE,
+			bool relative = reloc_of(c, &r).kind == ELFRW_RELOC_RELATIVE,
 			     code = mutate_in_code(&c->out, (uint64_t)r.r_addend);
 			if ((c->arg == RELA_CODE && relative && code) ||
 			    (c->arg == RELA_DATA && relative && !code) ||
@@ -111,7 +118,7 @@ void mutate_irelative(struct ctx *c)
 		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
-			if (ELF64_R_TYPE(r.r_info) == R_X86_64_IRELATIVE)
+			if (reloc_of(c, &r).kind == ELFRW_RELOC_IRELATIVE)
 				mutate_add(c, s->data + k + offsetof(Elf64_Rela, r_addend), 8);
 		}
 	}

@@ -56,12 +56,29 @@ enum { RELA_CODE, RELA_DATA, RELA_OFFSET, RELA_INFO, RELA_SYMBOLIC };
 enum { FDE_BEGIN, FDE_RANGE, FDE_INSN, FDE_CIE, FDE_LSDA, FDE_LENGTH };
 enum { SYM_ANY, SYM_FUNC, SYM_OBJECT, SYM_FOLDED };
 enum { LINE_LENGTH = 98, LINE_HEADER = 99, LINE_SPECIAL = 100, LINE_EXTENDED = 200 };
+enum {
+	A64_PAGE,
+	A64_NEAR,
+	A64_LOW_ADD,
+	A64_LOW_LOAD,
+	A64_LOW_STORE,
+	A64_CALL,
+	A64_JUMP,
+	A64_CONDITION,
+	A64_ZERO,
+	A64_BIT,
+	A64_PART
+};
 enum { LIST_MOVED, LIST_FOLDED, LIST_SHARED };
 enum { NOTE_TRAP_BYTE = 24 }; /* its place in the header of .debug_icfold */
 #define PHDR(type, field)      ((long)(type) << 8 | (long)offsetof(Elf64_Phdr, field))
 #define ATTR(code, form, size) ((long)(code) | (long)(form) << 16 | (long)(size) << 32)
 
 /* The finders: each adds the places of its kind. */
+void mutate_a64_insns(struct ctx *c);
+void mutate_a64_mapping(struct ctx *c);
+void mutate_a64_pads(struct ctx *c);
+void mutate_a64_rules(struct ctx *c);
 void mutate_addresses(struct ctx *c);
 void mutate_aranges(struct ctx *c);
 void mutate_artificial_ops(struct ctx *c);

@@ -4,6 +4,7 @@
 # Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate/mutate.c); verify must call
 # each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES (3) places of the
 # first FILES (2) files that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds with such names.
+# TARGET=aarch64: of programs for that machine, by cross compilers, with kinds of its own.
 . "$(dirname "$0")/../../lib.sh"
 . "$(dirname "$0")/../../lib/fool.sh"
 MUTATE=${MUTATE:-$BUILD/tests/mutate}
@@ -50,6 +51,8 @@ if [ "${1:-}" = --one ]; then
 		echo "not ok mutant/$kind: survived in$(echo "$bad" | cut -c 1-300)"
 	elif [ -n "$strange" ]; then
 		echo "not ok mutant/$kind: $strange"
+	elif [ $n = 0 ] && [ -n "${TARGET:-}" ] && [[ $kind != a64-* ]]; then
+		echo "skip mutant/$kind: no file has such a place"
 	elif [ $n = 0 ]; then
 		echo "not ok mutant/$kind: no file has such a place"
 	else
@@ -95,44 +98,6 @@ good() {
 	fold_good "$name" ${FOLD:+"$FOLD"}
 }
 
-good eh eh gcc bfd pie "-O2 -g"
-good addr addr gcc bfd nopie "-O2 -g -fcf-protection=full"
-good switches switches clang lld nopie "-O2 -g"
-good init init gcc gold so "-O2 -g"
-good demo demo clang lld pie "-O2 -g" -Wl,--gdb-index
-good addr4 addr gcc bfd so "-O2 -gdwarf-4"
-good hotcold hotcold gcc mold pie "-O2 -g"
-good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
-good plain c_plain clang bfd pie "-O2 -g"
-good asm asm gcc bfd static "-O2"
-good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
-good name c_plain clang bfd pie "-O2 -gdwarf-5 -gpubnames"
-good macros c_plain gcc bfd pie "-O2 -g3"
-good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
-good strings hotcold clang lld pie "-O2 -gdwarf-5"
-good aborts init gcc mold staticpie "-O2"
-# GCC's location lists, which it means absolute beside a unit with an address, cover any code.
-good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
-FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
-FOLD=--gc-functions good removed unused gcc bfd pie "-O2 -g"
-FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
-# Call tables of GCC 4.5.
-if gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$WORK/calls" >"$WORK/calls.log" 2>&1; then fold_good calls; else unbuilt calls; fi
-# Lists of places in code, without relocations: some functions move; in place, others stand for two.
-for how in moves stays; do
-	if ! build_fool gcc "$FOOL/code/listed.c" "$WORK" "$WORK/listed.$how" -g >"$WORK/listed.$how.log" 2>&1; then
-		unbuilt "listed.$how"
-	elif [ $how = moves ]; then
-		fold_good listed.moves
-	else
-		fold_good listed.stays --in-place
-	fi
-done
-# Like Debian's libraries of rustc (make_stale in tests/lib.sh).
-if make_stale "$WORK" "$WORK/stale" >"$WORK/stale.log" 2>&1; then fold_good stale; else not_ok mutants/stale "cannot be made: $(first_line "$WORK/stale.log")"; fi
-# A payload behind the program.
-{ cat "$WORK/plain" && echo "what is appended"; } >"$WORK/tail"
-fold_good tail
 # Virtual calls of every kind: the slot's address is computed first, or loaded long before the call, or known on two ways only.
 slots() {
 	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
@@ -158,7 +123,61 @@ slots() {
 	done
 	check "mutant/slots/$cc$o" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 4
 }
-for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
+if [ -n "${TARGET:-}" ]; then
+	bad=$(use_target "$TARGET")
+	[ -z "$bad" ] || { skip mutants "$bad"; finish; }
+	use_target "$TARGET"
+	good asm asm_a64 gcc bfd pie "-O2 -g"
+	good eh eh gcc bfd pie "-O2 -g -mbranch-protection=standard"
+	good addr addr gcc lld nopie "-O2 -g"
+	good switches switches clang lld nopie "-O2 -g"
+	good demo demo clang lld pie "-O2 -g"
+	good hotcold hotcold gcc mold pie "-O2 -g"
+	good init init gcc gold so "-O2 -g"
+	good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
+	FOLD=--emit-relocs good relocs eh gcc bfd so "-O2"
+	FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
+else
+	good eh eh gcc bfd pie "-O2 -g"
+	good addr addr gcc bfd nopie "-O2 -g -fcf-protection=full"
+	good switches switches clang lld nopie "-O2 -g"
+	good init init gcc gold so "-O2 -g"
+	good demo demo clang lld pie "-O2 -g" -Wl,--gdb-index
+	good addr4 addr gcc bfd so "-O2 -gdwarf-4"
+	good hotcold hotcold gcc mold pie "-O2 -g"
+	good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
+	good plain c_plain clang bfd pie "-O2 -g"
+	good asm asm gcc bfd static "-O2"
+	good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
+	good name c_plain clang bfd pie "-O2 -gdwarf-5 -gpubnames"
+	good macros c_plain gcc bfd pie "-O2 -g3"
+	good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
+	good strings hotcold clang lld pie "-O2 -gdwarf-5"
+	good aborts init gcc mold staticpie "-O2"
+	# GCC's location lists, which it means absolute beside a unit with an address, cover any code.
+	good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
+	FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
+	FOLD=--gc-functions good removed unused gcc bfd pie "-O2 -g"
+	FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
+	# Call tables of GCC 4.5.
+	if gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$WORK/calls" >"$WORK/calls.log" 2>&1; then fold_good calls; else unbuilt calls; fi
+	# Lists of places in code, without relocations: some functions move; in place, others stand for two.
+	for how in moves stays; do
+		if ! build_fool gcc "$FOOL/code/listed.c" "$WORK" "$WORK/listed.$how" -g >"$WORK/listed.$how.log" 2>&1; then
+			unbuilt "listed.$how"
+		elif [ $how = moves ]; then
+			fold_good listed.moves
+		else
+			fold_good listed.stays --in-place
+		fi
+	done
+	# Like Debian's libraries of rustc (make_stale in tests/lib.sh).
+	if make_stale "$WORK" "$WORK/stale" >"$WORK/stale.log" 2>&1; then fold_good stale; else not_ok mutants/stale "cannot be made: $(first_line "$WORK/stale.log")"; fi
+	# A payload behind the program.
+	{ cat "$WORK/plain" && echo "what is appended"; } >"$WORK/tail"
+	fold_good tail
+	for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
+fi
 if [ ! -s "$WORK/good" ]; then
 	not_ok mutants "nothing to break"
 	finish
@@ -174,7 +193,8 @@ for name in addr addr4; do
 	check "mutants/merged-addresses-allowed/$name" "refused" "$ICFOLD" verify --icf=all "$WORK/$name" "$WORK/merged" >/dev/null
 done
 
-"$MUTATE" --list | grep -E "${ONLY:-.}" | xargs -P "$JOBS" -n 1 bash "$0" --one >"$WORK/result"
+own=$("$MUTATE" --list | if [ -n "${TARGET:-}" ]; then cat; else grep -v '^a64-'; fi)
+grep -E "${ONLY:-.}" <<<"$own" | xargs -P "$JOBS" -n 1 bash "$0" --one >"$WORK/result"
 cat "$WORK/result"
 grep -q '^not ok' "$WORK/result" && failures=$((failures + 1))
 echo "# $(awk '/^ok/ { n += $NF } END { print n + 0 }' "$WORK/result") mutants reported"
