@@ -150,8 +150,7 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		    !elfrw_reloc_symbol(&v->claim.in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
-		/* A displacement may count from the instruction's end, SHORT bytes on.  A thunk may
-		 * stand at its function's old place. */
+		/* It may count from the instruction's end.  A thunk may stand at the old place. */
 		unsigned reloc_short = v->claim.arch->reloc_short;
 		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {
 			unsigned k = n * reloc_short, not_k = reloc_short - k;
