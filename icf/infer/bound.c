@@ -230,6 +230,17 @@ static uint64_t find_over(const struct search *s, size_t k, bool taken)
 	return find(&path, k, &cap);
 }
 
+/* Does control fall into instruction AT?  Not behind a call whose result would be the index:
+ * nothing compares that, so the call does not return. */
+static bool falls_into(const struct search *s, size_t at)
+{
+	const struct elfrw_insn *in = &s->t->insn.data[at - 1].in;
+	uint32_t lost = s->prog->arch->model->clobbered | s->prog->arch->model->results;
+	if (in->kind == ELFRW_INSN_CALL && !s->now.mem && (lost & elfrw_reg_bit(s->now.reg)))
+		return false;
+	return !icf_ends_block(in);
+}
+
 /* Several paths lead to instruction AT, for example into a loop and round it.  If there is a
  * comparison on each of them, the largest bound counts.  Only for tables whose entries never
  * change. */
@@ -240,7 +251,7 @@ static uint64_t join(const struct search *s, size_t at)
 	uint64_t ret = 0;
 	if (!s->past_calls || s->joins == JOINS || at == 0 || !icf_trace_bit(t->target.data, pos))
 		return 0;
-	if (!icf_ends_block(&t->insn.data[at - 1].in) && !(ret = find_over(s, at - 1, false)))
+	if (falls_into(s, at) && !(ret = find_over(s, at - 1, false)))
 		return 0;
 	for (size_t e = icf_first_edge(t, pos); e < t->edge.len && t->edge.data[e].to == pos; e++) {
 		uint64_t one = find_over(s, t->edge.data[e].from, true);

@@ -32,6 +32,8 @@ struct icf_def {
 	uint8_t part;  /* ADD: bytes of b that count; 0: all */
 	uint64_t max;  /* SMALL, or a DIST that may be one: the largest value, or UINT64_MAX */
 	uint8_t reg;   /* the register that was searched for */
+	uint64_t page; /* ADDRESS: what the high half names, if the instruction has only the low
+			  half and pair.c did not find both; or 0.  jump.c */
 };
 
 /* The bytes of T's instruction AT, which is one of UNIT. */

@@ -12,10 +12,56 @@
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
 
+/* What the high halves D name, if they all name one page; else 0. */
+static uint64_t only_page(const struct icf_program *prog, const struct icf_trace *t,
+			  const struct icf_defs *d)
+{
+	uint64_t page = d->n && !d->full ? t->insn.data[d->def[0].at].in.target : 0;
+	for (unsigned k = 0; k < d->n; k++) {
+		const struct elfrw_insn *in = &t->insn.data[d->def[k].at].in;
+		if (d->def[k].kind != ICF_DEF_ADDRESS || !in->pcrel_size ||
+		    !icf_is_half(prog->arch, in) || in->target != page)
+			return 0;
+	}
+	return page;
+}
+
+/* All definitions of register R that reach instruction AT.  Sums with a low half are addresses, if
+ * only one high half reaches them: a compiler may put it into a register once, for many places. */
+static struct icf_defs defs_of(const struct icf_program *prog, uint32_t unit, struct icf_trace *t,
+			       size_t at, unsigned r, bool past_calls)
+{
+	struct icf_defs d = icf_defs_reaching(prog, unit, t, at, r, past_calls);
+	for (unsigned k = 0; k < d.n && prog->arch->low_form; k++) {
+		const struct elfrw_insn *in = &t->insn.data[d.def[k].at].in;
+		if (d.def[k].kind != ICF_DEF_OTHER ||
+		    !prog->arch->low_form(in, icf_code_of(prog, unit, t, d.def[k].at)))
+			continue;
+		struct icf_defs high =
+			icf_defs_reaching(prog, unit, t, d.def[k].at, in->base, true);
+		d.def[k].page = only_page(prog, t, &high);
+		if (d.def[k].page)
+			d.def[k].kind = ICF_DEF_ADDRESS;
+	}
+	return d;
+}
+
 static struct icf_defs reaching(const struct icf_program *prog, uint32_t unit, struct icf_trace *t,
 				size_t at, unsigned r)
 {
-	return icf_defs_reaching(prog, unit, t, at, r, true);
+	return defs_of(prog, unit, t, at, r, true);
+}
+
+/* The address that D, of kind ICF_DEF_ADDRESS, is. */
+static uint64_t address_of(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			   const struct icf_def *d)
+{
+	const struct elfrw_arch *arch = prog->arch;
+	const uint8_t *code = icf_code_of(prog, unit, t, d->at);
+	if (!d->page)
+		return icf_address_at(prog, unit, t, d->at);
+	return elfrw_form_read(&arch->form[arch->low_form(&t->insn.data[d->at].in, code)], code,
+			       d->page);
 }
 
 static bool all(const struct icf_defs *d, enum icf_def_kind kind)
@@ -150,7 +196,7 @@ static bool push_tables(const struct icf_program *prog, uint32_t i, const struct
 		struct icf_jump j = w->jump;
 		j.base = 0;
 		if (b->kind == ICF_DEF_ADDRESS) {
-			j.base = icf_address_at(prog, i, t, b->at);
+			j.base = address_of(prog, i, t, b);
 			if (j.base - u->start < u->end - u->start)
 				j.kind = ICF_JUMP_LOCAL;
 		} else if (b->kind != ICF_DEF_LOAD) /* spilled */
@@ -173,9 +219,8 @@ static uint64_t only_address(const struct icf_program *prog, uint32_t i, const s
 {
 	uint64_t ret = 0;
 	for (unsigned k = 0; k < d->n; k++) {
-		uint64_t va = d->def[k].kind == ICF_DEF_ADDRESS
-				      ? icf_address_at(prog, i, t, d->def[k].at)
-				      : 0;
+		uint64_t va =
+			d->def[k].kind == ICF_DEF_ADDRESS ? address_of(prog, i, t, &d->def[k]) : 0;
 		if (va && ret && va != ret)
 			return 0;
 		ret = va ? va : ret;
@@ -286,6 +331,9 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 		struct icf_def d = icf_effect(prog, i, t, k, r);
 		if (d.kind == ICF_DEF_COPY && d.a != ELFRW_REG_NONE)
 			r = d.a;
+		else if (d.kind == ICF_DEF_OTHER && prog->arch->low_form &&
+			 prog->arch->low_form(&t->insn.data[k].in, icf_code_of(prog, i, t, k)))
+			return false; /* an address in two halves */
 		else if (d.kind != ICF_DEF_NONE)
 			return d.kind == ICF_DEF_ADD || d.kind == ICF_DEF_ADD_MEM ||
 			       d.kind == ICF_DEF_OTHER;
@@ -342,7 +390,7 @@ static bool leads_out(const struct icf_program *prog, const struct icf_trace *t,
 static struct icf_defs all_reaching(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
 				    size_t at, unsigned r)
 {
-	struct icf_defs d = icf_defs_reaching(prog, i, t, at, r, false), more = { .n = 0 };
+	struct icf_defs d = defs_of(prog, i, t, at, r, false), more = { .n = 0 };
 	unsigned sure = d.n;
 	bool behind = false;
 	for (unsigned k = 0; k < sure; k++)
