@@ -81,9 +81,10 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 			continue;
 		if (!u->n_sym && mark[i] != ENTERED)
 			u->flags |= ICF_UNIT_BLIND;
-		/* A label that is only read may be a table's, whatever its bytes look like. */
-		if (u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) &&
-		    mark[i] == SEEN)
+		/* A label that is only read may be a table's, whatever its bytes look like. Without
+		 * relocations, a plain reference shows more; a half of an address does not. */
+		if (u->n_sym && (!prog->inferred || prog->arch->low_form) &&
+		    !(u->flags & ICF_UNIT_FUNC_SYMBOL) && mark[i] == SEEN)
 			u->flags |= ICF_UNIT_BLIND;
 	}
 	free(mark);

@@ -70,11 +70,26 @@ int main(void)
 }
 END
 
+# filler NUMBER: a function of two pages, so that what is on either side shares none.
+filler() {
+	cat <<-END
+			.type filler$1, @function
+		filler$1:
+			.cfi_startproc
+			.rept 2048
+			add w0, w0, $1
+			.endr
+			ret
+			.cfi_endproc
+			.size filler$1, . - filler$1
+	END
+}
+
 # build NAME FLAGS...: main.c with NAME.s.
 build() {
 	local name=$1
 	shift
-	{ echo '	.text'; cat; echo '	.section .note.GNU-stack,"",@progbits'; } >"$name.s"
+	{ echo '	.text'; filler 1; cat; filler 2; echo '	.section .note.GNU-stack,"",@progbits'; } >"$name.s"
 	if gcc -O1 -fno-ipa-icf -fno-toplevel-reorder main.c "$name.s" "$@" -o "$name" >"$name.log" 2>&1; then
 		run_all "$name"
 	else
@@ -137,10 +152,19 @@ build sum <<'END'
 	.globl odd
 	.type odd, @function
 odd:	.cfi_startproc
+	stp x29, x30, [sp, -16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
 	adrp x1, near
 	add x1, x1, :lo12:near
-	add x1, x1, 44 // far - near
-	br x1
+	add x1, x1, 68 // far - near
+	blr x1
+	ldp x29, x30, [sp], 16
+	.cfi_restore 30
+	.cfi_restore 29
+	.cfi_def_cfa_offset 0
+	ret
 	.cfi_endproc
 	.size odd, . - odd
 	.macro twin name
@@ -191,7 +215,7 @@ odd:	.cfi_startproc
 	ret
 words:	bl six
 	bl eight
-	b seven
+	bl seven
 	bl five
 	.cfi_endproc
 	.size odd, . - odd
@@ -211,7 +235,7 @@ odd:	.cfi_startproc
 	.cfi_endproc
 	.size odd, . - odd
 END
-# In code that nothing delimits once symbols are gone, and by a high half on one path.
+# In front of code that nothing delimits once symbols are gone; one path has the high half, others the low one.
 build island <<'END'
 	.globl odd
 	.type odd, @function
@@ -220,20 +244,22 @@ odd:	.cfi_startproc
 	cbz w0, 1f
 	add x1, x1, :lo12:words
 	ldr w0, [x1, 4]
-	ret
+	b inner
 1:	ldr w0, [x1, :lo12:words]
-	ret
+	b inner
 	.cfi_endproc
 	.size odd, . - odd
 words:	bl eight
-	b seven
+	bl seven
 	bl five
+inner:	eor w0, w0, 63
+	ret
 END
 
 # --- kinds of output ---------------------------------------------------------------------------------------------------------
 while read -r name flags; do
 	# shellcheck disable=SC2086
-	build "$name" $flags <<<"$(sed 1d whole.s | sed '$d')"
+	build "$name" $flags <<<"$(sed -n '/globl odd/,/size odd/p' whole.s)"
 done <<'END'
 kind.protected -mbranch-protection=standard
 kind.pages4 -Wl,-z,max-page-size=4096
