@@ -186,6 +186,12 @@ static struct use registers(uint32_t w)
 				     0 };
 	case 4: return u; /* selection */
 	case 6:           /* one or two sources; signatures read the result and a base, too */
+		if (bits(w, 30, 1) && !bits(w, 16, 5)) /* bits and bytes are turned or counted */
+			return (struct use){ true, 0, as_number(rn), as_number(rd) };
+		if (!bits(w, 30, 1) && bits(w, 10, 6) >> 1 == 1) /* division */
+			return u;
+		if (!bits(w, 30, 1) && bits(w, 10, 6) >> 2 == 2) /* shifts */
+			return u;
 		u.reads |= as_number(rd) | as_base(rn) | as_base(rm);
 		return u;
 	default: /* three sources */
