@@ -230,12 +230,12 @@ static uint64_t find_over(const struct search *s, size_t k, bool taken)
 	return find(&path, k, &cap);
 }
 
-/* Does control fall into instruction AT?  Not behind a call whose result would be the index:
- * nothing compares that, so the call does not return. */
+/* Does control fall into instruction AT?  Not behind a call that loses the index: it does not
+ * return.  Its result could be another index. */
 static bool falls_into(const struct search *s, size_t at)
 {
 	const struct elfrw_insn *in = &s->t->insn.data[at - 1].in;
-	uint32_t lost = s->prog->arch->model->clobbered | s->prog->arch->model->results;
+	uint32_t lost = s->prog->arch->model->clobbered & ~s->prog->arch->model->results;
 	if (in->kind == ELFRW_INSN_CALL && !s->now.mem && (lost & elfrw_reg_bit(s->now.reg)))
 		return false;
 	return !icf_ends_block(in);
