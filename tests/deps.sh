@@ -10,7 +10,7 @@ recipes="cmake ninja-build meson autoconf automake libtool debhelper rpm zsh fis
 # Small readers of programs (suites/clients).  If they are there, that suite also uses perf, bpftrace, lldb, rustc,
 # libboost-stacktrace-dev, heaptrack and uftrace.
 clients="valgrind ltrace patchelf dwarves abigail-tools debugedit dwarfdump libunwind-dev systemtap-sdt-dev strace dwz"
-check="$build $recipes $clients clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3 binutils-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user"
+check="$build $recipes $clients clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3 binutils-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user gdb-multiarch"
 
 case ${1:-check} in
 build) want=$build ;;

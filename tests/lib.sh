@@ -63,6 +63,7 @@ start_suite() {
 		have "$c" || { skip "$name" "no $c"; finish; }
 	done
 	make_work
+	for_target "$name"
 	cd "$WORK" || exit 1
 }
 
@@ -105,8 +106,8 @@ make_stale() {
 }
 
 # --- programs for another machine -----------------------------------------------------------------------------------
-# use_target MACHINE (after make_work): from here on gcc, clang, objdump and strip work for programs of MACHINE (aarch64), and
-# run_program runs these under qemu.  Prints what is missing, if anything.
+# use_target MACHINE (after make_work): from here on gcc, clang, objdump and strip work for programs of MACHINE (aarch64),
+# run_program runs these under qemu, and so does `run` of gdb.  Prints what is missing, if anything.
 RUN=${RUN-}
 use_target() {
 	local t=$1-linux-gnu d=$WORK/tools c
@@ -122,8 +123,36 @@ use_target() {
 	for c in gcc g++; do printf '#!/bin/sh\nexec %s -B%s/ld "$@"\n' "$t-$c" "$d" >"$d/$c"; done
 	for c in clang clang++; do printf '#!/bin/sh\nexec %s --target=%s "$@"\n' "$(command -v $c || echo false)" "$t" >"$d/$c"; done
 	for c in objdump strip objcopy; do ln -sf "$(command -v "$t-$c")" "$d/$c"; done
-	chmod +x "$d"/gcc "$d"/g++ "$d"/clang*
+	printf '#!/bin/sh\nexec gdb-multiarch -nx -iex "source %s" "$@"\n' "$TESTS/lib/qemu_gdb.py" >"$d/gdb"
+	chmod +x "$d"/gcc "$d"/g++ "$d"/clang* "$d/gdb"
 	export PATH=$d:$PATH TARGET RUN
+}
+
+# can_trace: whether gdb runs programs here, and knows Python.  Leaves files called traced.
+can_trace() {
+	echo 'int main(void) { return 0; }' >traced.c
+	"${CC:-gcc}" traced.c -o traced 2>traced.log &&
+		gdb -nx -batch -ex 'python print(6 * 7)' -ex run -ex 'python print(gdb.parameter("width"))' traced 2>/dev/null | grep -q 'exited normally'
+}
+
+# core_of OUT PROGRAM [ARG...]: the core that the kernel, or qemu, leaves of a crash, if it does.  PROGRAM is an absolute path.
+core_of() {
+	local out=$1
+	shift
+	rm -rf dump && mkdir dump
+	# shellcheck disable=SC2086
+	( (cd dump && ulimit -S -c unlimited && exec $RUN "$@"); :) >/dev/null 2>&1 # whose end the inner shell tells of
+	set -- dump/*core*
+	[ -s "$1" ] && mv "$1" "$out"
+}
+
+# for_target SUITE (after make_work): use_target for $TARGET, if that is set; without the tools the suite ends.
+for_target() {
+	local bad
+	[ -n "${TARGET:-}" ] || return 0
+	bad=$(use_target "$TARGET")
+	[ -z "$bad" ] || { skip "$1" "$bad"; finish; }
+	use_target "$TARGET"
 }
 
 # --- fixtures -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "dwarf/return_address.h"
 #include "dwarf/stack/value_track.h"
 #include "elfrw/arch/effect.h"
+#include "elfrw/arch/form.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -199,18 +200,75 @@ static bool next_insn(const struct dwr_code *code, const struct dwr_code_span *s
 	return true;
 }
 
+#define MAX_PAGES 256
+
+/* High halves of addresses that a function has in registers, somewhere. */
+struct pages {
+	unsigned n;
+	struct {
+		uint64_t page;
+		unsigned reg;
+	} at[MAX_PAGES];
+};
+
+static const struct elfrw_form *high_form(const struct elfrw_arch *arch,
+					  const struct elfrw_insn *in)
+{
+	const struct elfrw_form *form =
+		arch->low_form && in->pcrel_size ? &arch->form[arch->pcrel_form(in)] : NULL;
+	return form && elfrw_form_is_high(form) ? form : NULL;
+}
+
+static void collect_pages(const struct dwr_code *code, const struct dwr_code_span *s,
+			  struct pages *ret)
+{
+	const uint8_t *p;
+	struct elfrw_insn in;
+	ret->n = 0;
+	for (uint64_t va = s->start; ret->n < MAX_PAGES && next_insn(code, s, &va, &in, &p);) {
+		unsigned i = 0;
+		if (!high_form(code->img->arch, &in))
+			continue;
+		while (i < ret->n && (ret->at[i].page != in.target || ret->at[i].reg != in.reg))
+			i++;
+		ret->at[i].page = in.target;
+		ret->at[i].reg = in.reg;
+		ret->n += i == ret->n;
+	}
+}
+
+/* Calls FN for what IN, at P, may name with its low half.  Which of the register's high halves
+ * comes there is not asked: a name too many only leaves a question open. */
+static bool name_low(const struct dwr_code *code, const struct pages *pages,
+		     const struct elfrw_insn *in, const uint8_t *p,
+		     bool (*fn)(void *ctx, uint64_t address), void *ctx)
+{
+	const struct elfrw_arch *arch = code->img->arch;
+	uint8_t form = pages->n && in->base != ELFRW_REG_NONE ? arch->low_form(in, p) : 0;
+	for (unsigned i = 0; form && i < pages->n; i++)
+		if (pages->at[i].reg == in->base &&
+		    !fn(ctx, elfrw_form_read(&arch->form[form], p, pages->at[i].page)))
+			return false;
+	return true;
+}
+
 void dwr_code_operands(const struct dwr_code *code, uint64_t at,
 		       bool (*fn)(void *ctx, uint64_t address), void *ctx)
 {
 	const struct dwr_code_span *s = dwr_code_at(code, at);
 	const uint8_t *p;
 	struct elfrw_insn in;
+	struct pages pages = { .n = 0 };
+	if (s && code->img->arch->low_form)
+		collect_pages(code, s, &pages);
 	for (uint64_t va = s ? s->start : 0; s && next_insn(code, s, &va, &in, &p);) {
-		if (in.pcrel_size >= 4 && !fn(ctx, in.target))
+		if (in.pcrel_size >= 4 && !high_form(code->img->arch, &in) && !fn(ctx, in.target))
 			return;
 		if (in.imm_size >= 4 && !fn(ctx, elfrw_get_le(p + in.imm_off, in.imm_size)))
 			return;
 		if (in.disp_size >= 4 && !fn(ctx, elfrw_get_le(p + in.disp_off, in.disp_size)))
+			return;
+		if (!name_low(code, &pages, &in, p, fn, ctx))
 			return;
 	}
 }

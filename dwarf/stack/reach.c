@@ -92,6 +92,57 @@ struct elfrw_err *dwr_chain_put_group(struct dwr_callchain *cc, uint32_t group, 
 	return nameless && set->len == before ? dwr_chain_put_group(cc, group, false, set) : NULL;
 }
 
+/* What the thunk NAME calls (Itanium C++ ABI, 5.1.4.4), without "_Z"; NULL: it is no thunk that
+ * adjusts `this` and jumps. */
+static const char *behind_offsets(const char *name)
+{
+	if (strncmp(name, "_ZTh", 4) && strncmp(name, "_ZTv", 4))
+		return NULL;
+	const char *p = name + 4;
+	for (unsigned n = name[3] == 'h' ? 1 : 2; n; n--) {
+		p += *p == 'n';
+		size_t digits = strspn(p, "0123456789");
+		if (!digits || p[digits] != '_')
+			return NULL;
+		p += digits + 1;
+	}
+	return p;
+}
+
+static bool is_named(const struct dwr_icfold *note, uint32_t member, const char *name)
+{
+	const struct dwr_icfold_member *m = &note->member[member];
+	for (uint32_t i = 0; i < m->n_names; i++)
+		if (!strncmp(note->names[m->name + i], "_Z", 2) &&
+		    !strcmp(note->names[m->name + i] + 2, name))
+			return true;
+	return false;
+}
+
+/* The one unit of GROUP that UNIT, a thunk of C++, goes on to: its name says it.  Compilers
+ * describe no such thunks, so the tables say nothing of them.  DWR_NO_UNIT: it is no thunk, or it
+ * is not clear. */
+static uint32_t behind_thunk(const struct dwr_callchain *cc, uint32_t unit, uint32_t group)
+{
+	const struct dwr_icfold *note = cc->note;
+	uint32_t member = dwr_chain_member_of(cc, unit), ret = DWR_NO_UNIT;
+	if (member == UINT32_MAX)
+		return DWR_NO_UNIT;
+	const struct dwr_icfold_member *m = &note->member[member];
+	const struct dwr_icfold_group *g = &note->group[group];
+	for (uint32_t i = 0; i < m->n_names; i++) {
+		const char *name = behind_offsets(note->names[m->name + i]);
+		for (uint32_t k = g->member; name && k < g->member + g->n_members; k++) {
+			if (!is_named(note, k, name) || note->member[k].unit == ret)
+				continue;
+			if (ret != DWR_NO_UNIT)
+				return DWR_NO_UNIT;
+			ret = note->member[k].unit;
+		}
+	}
+	return ret;
+}
+
 struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site,
 				       uint64_t target, unit_set *set, bool *entered)
 {
@@ -109,6 +160,9 @@ struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, 
 			return NULL;
 		return dwr_chain_put(set, to->unit);
 	}
+	uint32_t known = marker == UINT64_MAX ? behind_thunk(cc, unit, group) : DWR_NO_UNIT;
+	if (known != DWR_NO_UNIT)
+		return dwr_chain_put(set, known);
 	/* Without an entry the callee was a function without a DIE; or the caller has no DIE, and
 	 * the callee can be any. */
 	return dwr_chain_put_group(cc, group, cc->has_dcall && marker != UINT64_MAX, set);

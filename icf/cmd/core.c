@@ -17,6 +17,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+static const char LIBRARY_GONE[] =
+	"not there, or not the file that ran; --sysroot=DIR says where the files are";
+
 /* A file of the process. */
 struct file {
 	bool asked;
@@ -61,9 +64,7 @@ static struct elfrw_err *file_of(struct session *s, uint32_t index, struct file 
 			complain(m->name,
 				 "not there, or not the file that ran; give it with -e FILE");
 		else
-			complain(
-				m->name,
-				"not there, or not the file that ran; --sysroot=DIR says where the files are");
+			complain(m->name, LIBRARY_GONE);
 		s->lacking = true;
 		return NULL;
 	}
@@ -287,6 +288,21 @@ static bool parse_pid(const char *text, pid_t *ret)
 	return end != text && !*end && !errno && n > 0 && n <= INT32_MAX;
 }
 
+static void complain_of_absent(struct session *s)
+{
+	const char *name;
+	size_t n = 0;
+	while ((name = icf_unwind_absent(s->unwind, n++))) {
+		complain(name, LIBRARY_GONE);
+		s->lacking = true;
+	}
+	if (!icf_unwind_n_modules(s->unwind)) {
+		complain(s->what,
+			 "does not say which programs it is of; give the program with -e FILE");
+		s->lacking = true;
+	}
+}
+
 static struct elfrw_err *run(struct session *s, const char **truncated)
 {
 	const struct icf_core_in *in = s->in;
@@ -300,6 +316,7 @@ static struct elfrw_err *run(struct session *s, const char **truncated)
 		return elfrw_error("not the number of a process");
 	else
 		ELFRW_TRY(icf_unwind_process(pid, &options, &s->unwind));
+	complain_of_absent(s);
 	s->file = calloc(icf_unwind_n_modules(s->unwind) + 1, sizeof *s->file);
 	if (!s->file)
 		return &elfrw_err_nomem;

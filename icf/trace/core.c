@@ -113,6 +113,24 @@ static struct elfrw_err *attach_core(struct icf_unwind *u, const GElf_Ehdr *eh, 
 	return NULL;
 }
 
+static struct elfrw_err *report_modules(struct icf_unwind *u, const GElf_Ehdr *eh, const char *exe)
+{
+	struct elfrw_err *err = NULL;
+	bool bare = reads_memory(eh) && icf_unwind_lacks_headers(u);
+	/* Of relative names libdwfl opens none (icf/cmd/open_libdw.c). */
+	char *full = exe ? realpath(exe, NULL) : NULL;
+	const char *file = full ? full : exe;
+	dwfl_report_begin(u->dwfl);
+	int n = dwfl_core_file_report(u->dwfl, u->core, bare ? NULL : file);
+	if (bare && n >= 0)
+		err = icf_unwind_report_loaded(u, file);
+	free(full);
+	if ((dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0) && !err)
+		return u->truncated ? elfrw_error("%s", u->truncated)
+				    : icf_unwind_problem("cannot read the core file");
+	return err;
+}
+
 struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 				       const struct icf_unwind_options *options)
 {
@@ -133,14 +151,7 @@ struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 		return elfrw_error("not a core file");
 	ELFRW_TRY(read_segments(u, (uint64_t)st.st_size));
 	ELFRW_TRY(icf_unwind_few_segments(u));
-	dwfl_report_begin(u->dwfl);
-	/* Of relative names libdwfl opens none (icf/cmd/open_libdw.c). */
-	char *exe = options->exe ? realpath(options->exe, NULL) : NULL;
-	int n = dwfl_core_file_report(u->dwfl, u->core, exe ? exe : options->exe);
-	free(exe);
-	if (dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0)
-		return u->truncated ? elfrw_error("%s", u->truncated)
-				    : icf_unwind_problem("cannot read the core file");
+	ELFRW_TRY(report_modules(u, &eh, options->exe));
 	int pid = -1;
 	ELFRW_TRY(attach_core(u, &eh, &pid));
 	if (pid < 0)
@@ -148,7 +159,11 @@ struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 				    : icf_unwind_problem("cannot read the core file's threads");
 	u->pid = pid;
 	ELFRW_TRY(icf_unwind_list_modules(u));
-	return icf_unwind_place_exe(u, options->exe, NULL);
+	struct elfrw_err *err = icf_unwind_place_exe(u, options->exe, NULL);
+	if (!err || !u->truncated || err == &elfrw_err_nomem)
+		return err;
+	elfrw_err_free(err); /* what is missing could say which file it is */
+	return elfrw_error("%s", u->truncated);
 }
 
 bool icf_unwind_core_word(struct icf_unwind *u, uint64_t address, uint64_t *word)

@@ -48,6 +48,7 @@ struct icf_unwind {
 	VEC(struct segment) segment; /* sorted by start */
 	VEC(struct tracee) tracee;
 	VEC(struct module) module;
+	VEC(char *) absent; /* names of libraries whose files were not found; owned */
 	/* During icf_unwind_threads. */
 	struct icf_unwind_thread thread;
 	struct elfrw_err *err;
@@ -70,6 +71,11 @@ bool icf_unwind_core_word(struct icf_unwind *u, uint64_t address, uint64_t *word
 /* segment.c: a core with too many segments for libdwfl: shows libdwfl those that it needs; may
  * replace u->core. */
 struct elfrw_err *icf_unwind_few_segments(struct icf_unwind *u);
+
+/* loaded.c: reports to libdwfl what a core without ELF headers had loaded: the program EXE (NULL:
+ * it is not known), and its libraries. */
+bool icf_unwind_lacks_headers(struct icf_unwind *u);
+struct elfrw_err *icf_unwind_report_loaded(struct icf_unwind *u, const char *exe);
 
 /* process.c: stops the process PID and opens it; icf_unwind_thaw lets it continue. */
 struct elfrw_err *icf_unwind_open_process(struct icf_unwind *u, pid_t pid,

@@ -89,6 +89,9 @@ void icf_unwind_close(struct icf_unwind *u)
 	for (size_t i = 0; i < u->module.len; i++)
 		free(u->module.data[i].found);
 	VEC_FREE(&u->module);
+	for (size_t i = 0; i < u->absent.len; i++)
+		free(u->absent.data[i]);
+	VEC_FREE(&u->absent);
 	free(u->sysroot);
 	VEC_FREE(&u->thread.frame);
 	free(u->truncated);

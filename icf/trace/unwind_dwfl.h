@@ -63,6 +63,10 @@ struct elfrw_err *icf_unwind_threads(
 
 size_t icf_unwind_n_modules(const struct icf_unwind *u);
 
+/* The name in the process of library INDEX of those that are no modules since their files were not
+ * found; NULL: there are no more. */
+const char *icf_unwind_absent(const struct icf_unwind *u, size_t index);
+
 /* Module INDEX.  Its file is searched on the first call. */
 const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t index);
 

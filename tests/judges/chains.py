@@ -46,11 +46,12 @@ insns = {}     # unit -> offsets of instructions
 linkage = set()
 section = ""
 dis = subprocess.Popen(["objdump", "-d", "-w", orig], stdout=subprocess.PIPE, text=True)
-branch = re.compile(r"(?:addr32 |bnd |notrack |data16 )*(call|jmp|j[a-z]+|loop[a-z]*)q? +([0-9a-f]+)(?: |$)")
+branch = re.compile(r"(?:addr32 |bnd |notrack |data16 )*(call|jmp|j[a-z]+|loop[a-z]*)q? +([0-9a-f]+)(?: |$)"
+                    r"|(bl|b|b\.[a-z]+|cbn?z|tbn?z) (?:[^<]*, )?([0-9a-f]+) <")  # and AArch64's
 for line in dis.stdout:
     if line.startswith("Disassembly of section"):
         section = line.split()[-1].rstrip(":")
-    part = line.rstrip("\n").split("\t")
+    part = line.rstrip("\n").split("\t", 2)
     if len(part) < 3:
         continue
     va = int(part[0].strip().rstrip(":"), 16)
@@ -61,16 +62,17 @@ for line in dis.stdout:
         linkage.add(u)
         continue
     insns.setdefault(u, []).append(va - unit[u][0])
-    if part[2].startswith(("jmp", "bnd jmp")) and "*" in part[2]:
+    text = part[2].replace("\t", " ")
+    if text.startswith(("jmp", "bnd jmp")) and "*" in text or text.startswith("br "):
         open_end.add(u)
-    m = branch.match(part[2])
+    m = branch.match(text)
     if not m:
         continue
-    ret, target = va + len(part[1].split()), int(m[2], 16)
+    ret, target = va + len(part[1].replace(" ", "")) // 2, int(m[2] or m[4], 16)
     v = unit_at(target)
     if v is None or v in linkage or target == ret:
         continue
-    if m[1] == "call":
+    if (m[1] or m[3]) in ("call", "bl"):
         calls.setdefault(u, {})[ret - unit[u][0]] = v
         callers.setdefault(v, []).append((u, ret))
     elif v != u:

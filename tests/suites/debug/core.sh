@@ -70,27 +70,15 @@ for w, g in zip(want, got):
 print("%d decided, %d undecided" % (decided, undecided), *sorted(left))
 EOF2
 
-can_trace() { # whether gdb runs programs here and knows Python
-	gdb -nx -batch -ex 'python print(6 * 7)' -ex run -ex 'python print(gdb.parameter("width"))' /bin/true 2>/dev/null | grep -q 'exited normally'
-}
 traced=
 if have gdb && can_trace; then traced=1; fi
-# kernel_core OUT PROGRAM [ARG...]: the core that the kernel leaves here, if it does.
-kernel_core() {
-	local out=$1
-	shift
-	rm -rf dump && mkdir dump
-	( (cd dump && ulimit -S -c unlimited && exec "$@"); :) >/dev/null 2>&1 # whose end the inner shell tells of
-	set -- dump/core*
-	[ -s "$1" ] && mv "$1" "$out"
-}
 cat >abort.c <<'EOF2'
 #include <stdlib.h>
 int main(void) { abort(); }
 EOF2
 "${CC:-gcc}" abort.c -o abort || { not_ok core "no compiler"; finish; }
 kernel=
-if kernel_core probe.core "$WORK/abort" 2>/dev/null; then kernel=1; fi
+if core_of probe.core "$WORK/abort" 2>/dev/null; then kernel=1; fi
 [ -n "$kernel" ] || skip core/kernel "the kernel leaves no core here ($(cat /proc/sys/kernel/core_pattern 2>/dev/null)); gdb makes them"
 if [ -z "$kernel$traced" ]; then
 	skip core "neither the kernel nor gdb makes cores here"
@@ -130,11 +118,12 @@ core_test() { # NAME SCENARIOS COMPILER FLAG...
 	while read -r s args; do
 		if [ -n "$kernel" ]; then
 			# shellcheck disable=SC2086
-			kernel_core "$name.core" "$WORK/$name.folded" $args
+			core_of "$name.core" "$WORK/$name.folded" $args
 		else
 			mv "$name.cores/$s.core" "$name.core"
 		fi
-		"$ICFOLD" symbolize --core="$name.core" --output-style=JSON >json 2>log
+		# shellcheck disable=SC2086
+		"$ICFOLD" symbolize --core="$name.core" ${TARGET:+-e "$name.folded" --sysroot="${RUN##* }"} --output-style=JSON >json 2>log
 		rc=$?
 		if [ "$rc:$(wc -c <log)" != 0:0 ]; then
 			not_ok "core/$name/$s" "rc $rc: $(first_line log)"
@@ -152,6 +141,81 @@ core_test() { # NAME SCENARIOS COMPILER FLAG...
 		fi
 	done <runs
 }
+
+# damaged_cores [OPTION...]: truncated cores, and such with other bytes in their headers, of "core".
+damaged_cores() {
+	# Truncated cores give a complaint and nothing worse.  gdb writes section headers behind the segments; nothing reads those.
+	local size worst=0 lines=0 why="" i n rc
+	size=$(python3 - <<'EOF2'
+import struct
+data = open("core", "rb").read()
+at, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+print(max(sum(struct.unpack_from("<Q", data, at + i * size + field)[0] for field in (8, 32)) for i in range(count)))
+EOF2
+	)
+	for ((i = 0; i < 50; i++)); do
+		# Half of the cuts are in the headers and notes.
+		if [ $i -lt 25 ]; then n=$((i * i * 24)); else n=$((size * (i - 24) / 25 - i)); fi
+		head -c "$n" core >short.core
+		timeout 400 "$ICFOLD" symbolize --core=short.core "$@" >text 2>err
+		rc=$?
+		if { [ $rc != 0 ] && [ $rc != 2 ]; } || [ "$(grep -c '^icfold: short.core: \(truncated\|not a core\|cannot read\)' err)" != 1 ] || grep -qE 'Sanitizer|runtime error' err; then
+			worst=$rc why="$(file_bytes short.core) of $size bytes: rc $rc, $(tail -n 1 err)"
+		fi
+		lines=$((lines + $(grep -c . text)))
+	done
+	check core/truncated "$why" [ -z "$why" ]
+	# gdb writes the notes at the end of a core; then nothing is left of a truncated one.
+	[ -z "$kernel${TARGET:-}" ] || check core/truncated/some "rc $worst" [ $lines -gt 0 ]
+	# Cores with changed bytes in the headers and notes.
+	why=$(python3 - "$ICFOLD" symbolize --core=broken "$@" <<'EOF2'
+import random, subprocess, sys
+rng, data = random.Random(5), open("core", "rb").read()
+for i in range(50):
+    d = bytearray(data)
+    for _ in range(rng.choice((1, 4, 40))):
+        d[rng.randrange(rng.choice((64, 3000, 9000)))] = rng.choice((0, 1, 0x7f, 0x80, 0xff, rng.randrange(256)))
+    open("broken", "wb").write(d)
+    r = subprocess.run(sys.argv[1:], capture_output=True, timeout=300)
+    if r.returncode not in (0, 2) or b"Sanitizer" in r.stderr or b"runtime error" in r.stderr:
+        open("broken.%d" % i, "wb").write(d)
+        print("core %d: status %d: %s" % (i, r.returncode, r.stderr[-200:]))
+EOF2
+	)
+	check core/broken "$why" [ -z "$why" ]
+}
+
+# Cores of qemu have no code, and so no ELF headers: the auxiliary vector and the dynamic linker's list say what was loaded.
+bare_cores() {
+	local kind name rc
+	for kind in static static-pie; do
+		name=$kind
+		g++ -w -g -O1 -ffunction-sections -$kind "$FIXTURES/virtual/virtual.cc" -Wl,--emit-relocs -Wl,--build-id -o "$name" >log 2>&1 &&
+			"$ICFOLD" -q "$name" -o "$name.folded" >log 2>&1 && core_of "$name.core" "$WORK/$name.folded" card abort
+		"$ICFOLD" symbolize --core="$name.core" -e "$name.folded" -s >text 2>err
+		rc=$?
+		check "core/$kind" "rc $rc: $(first_line err)" [ "$rc:$(grep -cx 'Card::grow(long)' text):$(grep -cx main text):$(wc -c <err)" = 0:1:1:0 ]
+		"$ICFOLD" symbolize --core="$name.core" -e "$name" >text 2>err
+		check "core/$kind/other" "rc $?: $(first_line err)" grep -qE 'is not a file of this process' err
+	done
+	core_of core "$WORK/$p.folded" card abort
+	"$ICFOLD" symbolize --core=core >text 2>err
+	rc=$?
+	check core/bare/program "rc $rc: $(first_line err)" [ "$rc:$(grep -c 'give the program with -e FILE$' err)" = 2:1 ]
+	"$ICFOLD" symbolize --core=core -e $p.folded >text 2>err
+	rc=$?
+	check core/bare/libraries "rc $rc: $(first_line err)" [ "$rc:$(grep -c '/libc.so.6: not there, or not the file that ran; --sysroot=DIR' err)" = 2:1 ]
+	"$ICFOLD" symbolize --core=core -e $p --sysroot="${RUN##* }" >text 2>err
+	rc=$?
+	check core/bare/other "rc $rc: $(first_line err)" [ "$rc:$(grep -c 'is not a file of this process' err):$(wc -c <text)" = 2:1:0 ]
+	# Another library of the name: its dynamic table is not the one in memory.
+	mkdir -p root && cp -r "${RUN##* }/lib" root/lib && cp root/lib/libm.so.6 root/lib/libc.so.6
+	"$ICFOLD" symbolize --core=core -e $p.folded --sysroot=root >text 2>err
+	rc=$?
+	check core/bare/library "rc $rc: $(first_line err)" [ "$rc:$(wc -l <err):$(grep -c '/libc.so.6: not there' err)" = 2:2:1 ]
+	damaged_cores -e $p.folded
+}
+
 core_test gcc-O0 "slab plate card-name pipe end-slab" g++ -O0
 core_test gcc-O2 "box tile slab plate card plate-name card-name file pipe plain pass end-tile end-slab" g++ -O2 -no-pie
 core_test gcc-O1-4 "tile card" g++ -O1 -gdwarf-4
@@ -160,6 +224,10 @@ core_test clang-O2 "slab card plate-name end-slab" clang++ -O2
 p=gcc-O2
 if [ ! -f $p.folded ]; then
 	skip core/files "no program"
+	finish
+fi
+if [ -n "${TARGET:-}" ]; then
+	bare_cores
 	finish
 fi
 
@@ -178,7 +246,7 @@ fi
 for o in --core --pid; do check "core/help/$o" "not in the help" grep -q -e "$o=" help; done
 run_core() { # SCENARIO HOW: makes core
 	if [ -n "$kernel" ]; then
-		kernel_core core "$WORK/$p.folded" "$1" "$2"
+		core_of core "$WORK/$p.folded" "$1" "$2"
 	else
 		echo "core $1 $2" >runs
 		CORES=. RUNS=runs STACKS=/dev/null gdb -nx -batch -x record.py $p.folded >log 2>&1
@@ -350,45 +418,7 @@ bad pid/text 'not the number of a process' --pid=x1
 bad pid/zero 'not the number of a process' --pid=0
 bad pid/none 'no such process' --pid=4194305
 
-# Truncated cores give a complaint and nothing worse.  gdb writes section headers behind the segments; nothing reads those.
-size=$(python3 - <<'EOF2'
-import struct
-data = open("core", "rb").read()
-at, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
-print(max(sum(struct.unpack_from("<Q", data, at + i * size + field)[0] for field in (8, 32)) for i in range(count)))
-EOF2
-)
-worst=0 lines=0 why=
-for ((i = 0; i < 50; i++)); do
-	# Half of the cuts are in the headers and notes.
-	if [ $i -lt 25 ]; then n=$((i * i * 24)); else n=$((size * (i - 24) / 25 - i)); fi
-	head -c "$n" core >short.core
-	timeout 400 "$ICFOLD" symbolize --core=short.core >text 2>err
-	rc=$?
-	if { [ $rc != 0 ] && [ $rc != 2 ]; } || [ "$(grep -c '^icfold: short.core: \(truncated\|not a core\|cannot read\)' err)" != 1 ] || grep -qE 'Sanitizer|runtime error' err; then
-		worst=$rc why="$(file_bytes short.core) of $size bytes: rc $rc, $(tail -n 1 err)"
-	fi
-	lines=$((lines + $(grep -c . text)))
-done
-check core/truncated "$why" [ -z "$why" ]
-# gdb writes the notes at the end of a core; then nothing is left of a truncated one.
-[ -z "$kernel" ] || check core/truncated/some "rc $worst" [ $lines -gt 0 ]
-# Cores with changed bytes in the headers and notes.
-why=$(python3 - "$ICFOLD" <<'EOF2'
-import random, subprocess, sys
-rng, data = random.Random(5), open("core", "rb").read()
-for i in range(50):
-    d = bytearray(data)
-    for _ in range(rng.choice((1, 4, 40))):
-        d[rng.randrange(rng.choice((64, 3000, 9000)))] = rng.choice((0, 1, 0x7f, 0x80, 0xff, rng.randrange(256)))
-    open("broken", "wb").write(d)
-    r = subprocess.run([sys.argv[1], "symbolize", "--core=broken"], capture_output=True, timeout=300)
-    if r.returncode not in (0, 2) or b"Sanitizer" in r.stderr or b"runtime error" in r.stderr:
-        open("broken.%d" % i, "wb").write(d)
-        print("core %d: status %d: %s" % (i, r.returncode, r.stderr[-200:]))
-EOF2
-)
-check core/broken "$why" [ -z "$why" ]
+damaged_cores
 
 # --- running processes ------------------------------------------------------------------------------------------------
 "$WORK/$p.folded" threads pause >ready 2>&1 &

@@ -10,6 +10,9 @@
 . "$(dirname "$0")/../../lib.sh"
 need_tool dwarf
 make_work
+for_target dwarf
+INSN=1 # bytes of the shortest instruction
+[ -z "${TARGET:-}" ] || { INSN=4 && always_fold; }
 SRC=$FIXTURES/dwarf
 JUDGE=${JUDGE:-$BUILD/tests/judge_dwarf}
 for t in clang ld.lld ld.gold eu-readelf eu-addr2line llvm-symbolizer llvm-dwarfdump gdb jq dwz; do
@@ -82,7 +85,8 @@ wrong_lookups() {
 	for t in llvm-symbolizer addr2line eu-addr2line; do
 		have $t || continue
 		# bfd takes a symbol of size 0 for one of size 1, and libdwfl prefers a global one of size 0 to a local one of size 1.
-		places "$3" "$([ $t = llvm-symbolizer ] && echo 1 || echo 2)" >"$2.places"
+		# So functions of one instruction are left out.
+		places "$3" "$([ $t = llvm-symbolizer ] && echo 1 || echo $((INSN + 1)))" >"$2.places"
 		cut -d ' ' -f 1 "$2.places" >"$2.old"
 		cut -d ' ' -f 2 "$2.places" >"$2.new"
 		[ "$(wc -l <"$2.old")" -gt 20 ] || echo "too few places"
@@ -248,9 +252,9 @@ judge_fold() {
 	have jq && mark_folded "$out" "$out.map"
 	[ "$mode" = safe ] && arg=distinct
 	# shellcheck disable=SC2086
-	{ "$in" $arg; echo "exit status $?"; } >"$out.run.in" 2>&1
+	{ $RUN "$in" $arg; echo "exit status $?"; } >"$out.run.in" 2>&1
 	# shellcheck disable=SC2086
-	{ "$out" $arg; echo "exit status $?"; } >"$out.run" 2>&1
+	{ $RUN "$out" $arg; echo "exit status $?"; } >"$out.run" 2>&1
 	check "$name runs the same" "$(diff "$out.run.in" "$out.run" | sed -n 2,3p | tr '\n' ' ')" cmp -s "$out.run.in" "$out.run"
 	if [ -x "$JUDGE" ]; then
 		"$JUDGE" --policy="$policy" "$in" "$out" "$out.map" >"$out.judge" 2>&1
@@ -290,6 +294,8 @@ judge_verify() { # NAME DIR: on the program without C++, where llvm-dwarfdump --
 }
 judge_gdb() { # NAME IN OUT gdb|gdb-kept|gdb-folded
 	have gdb && have jq || return 0
+	# Values that only a caller's entry values tell differ more often there; gdb.sh asks gdb for names.
+	[ -z "${TARGET:-}" ] || return 0
 	local d=${3%/*}
 	cp "$2" "$d/gdb.i"
 	cp "$3" "$d/gdb.o"
@@ -361,7 +367,7 @@ refused() {
 		not_ok "$name --strip-debug" "$(first_line "$in.log")"
 		return
 	fi
-	verdict "$name --strip-debug" "$(diff <("$in" distinct) <("$in.out" distinct) | sed -n 2,3p | tr '\n' ' ')$(readelf -SW "$in.out" | grep -oE '\.debug_(info|line|abbrev)' | head -n 1)"
+	verdict "$name --strip-debug" "$(diff <($RUN "$in" distinct) <($RUN "$in.out" distinct) | sed -n 2,3p | tr '\n' ' ')$(readelf -SW "$in.out" | grep -oE '\.debug_(info|line|abbrev)' | head -n 1)"
 }
 split_dwarf() {
 	local cc

@@ -6,7 +6,7 @@
 start_suite gdb gdb
 PLUGIN=$ROOT/gdb/icfold-gdb.py
 export DEBUGINFOD_URLS=
-if ! gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev/null | grep -q 'exited normally'; then
+if ! can_trace; then
 	skip gdb "it does not run programs here"
 	finish
 fi
@@ -197,6 +197,10 @@ for form in "g++ -O0 -fPIE -pie" "g++ -O2 -no-pie" "clang++ -O1 -fPIE -pie"; do
 		ARGS=$how CORE=$n.core LIVE=1 stacks "$n.$how.have" "$n.folded" with
 		same "gdb/$n/$how" "$n.$how.want" "$n.$how.have"
 		[ $how = 2 ] || continue
+		# gdb cannot dump programs under qemu, nor place those without a fixed address in the cores that qemu makes.
+		if [ -n "${TARGET:-}" ]; then
+			case $form in *-no-pie) core_of "$n.core" "$WORK/$n.folded" $how ;; *) continue ;; esac
+		fi
 		CORE=$n.core stacks "$n.core.have" "$n.folded" with
 		same "gdb/$n/core" "$n.$how.want" "$n.core.have"
 	done

@@ -79,9 +79,6 @@ print("%d stacks, %d levels right, %d undecided, by %s" % (len(stacks), levels, 
 EOF2
 
 # --- real stacks ------------------------------------------------------------------------------------------------------
-can_trace() { # whether gdb runs programs here and knows Python
-	gdb -nx -batch -ex 'python print(6 * 7)' -ex run -ex 'python print(gdb.parameter("width"))' /bin/true 2>/dev/null | grep -q 'exited normally'
-}
 traced=
 have gdb && can_trace && traced=1
 for opt in "-O0" "-O1" "-O2" "-O2 -no-pie" "-O2 -gdwarf-4"; do
@@ -128,7 +125,7 @@ done
 # after FILE FUNCTION: the return address of its first call, in hexadecimal
 after() {
 	objdump -d --no-show-raw-insn "$1" | awk -v want="<$2>:" '$2 == want { on = 1; next } /^$/ { on = 0 }
-		on && call { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^call/ { call = 1 }'
+		on && call { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^(call|bl$)/ { call = 1 }'
 }
 p=chains-O2.folded
 if [ ! -f $p ]; then
@@ -157,7 +154,7 @@ check stack/no-functions "$out" [ -z "$out" ]
 m=$(after $p middle_a) o=$(after $p outer_a)
 # The call of outer_b is the second one of main.
 main=$(objdump -d --no-show-raw-insn $p | awk '$2 == "<main>:" { on = 1; next } /^$/ { on = 0 }
-	on && call == 2 { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^call/ { call++ }')
+	on && call == 2 { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^(call|bl$)/ { call++ }')
 want='leaf_b|middle_b|outer_b|main|'
 out=$(names $p "$leaf" "$m" "$o" "$main")
 check stack/arguments "$out" [ "$out" = "$want" ]
@@ -181,7 +178,7 @@ objcopy --remove-section=.debug_icfold $p bare
 out=$(names bare "$leaf" "$m" "$o" "$main")
 check stack/no-note "$out" [ "$out" = "$want" ]
 # The function that main called has jumped to another one, so the place has another name.
-hop=$(objdump -d --no-show-raw-insn $p | awk 'on { sub(/:$/, "", $1); print $1; exit } /call .*<hop_/ { on = 1 }')
+hop=$(objdump -d --no-show-raw-insn $p | awk 'on { sub(/:$/, "", $1); print $1; exit } /(call |\tbl\t).*<hop_/ { on = 1 }')
 out=$(names bare "$leaf" "$hop")
 check stack/no-note/jump "$out" [ "${out/#leaf_?|/}" = "main|" ]
 # In an unfolded program nothing is undecided: the answers are those for each address alone, from the second on one byte earlier.
@@ -206,7 +203,7 @@ if "${CC:-gcc}" -g -Os -fno-toplevel-reorder -fno-optimize-sibling-calls -falign
 	"$ICFOLD" -q --allow-growth --map=follows.map follows -o follows.folded >log 2>&1; then
 	out=$("$ICFOLD" verify follows follows.folded | tail -n 3 | tr '\n' ' ')
 	check stack/follows/verify "$out" grep -q "equal $" <<<"$out"
-	check stack/follows/adjacent "no call of what follows" grep -qE 'call +[0-9a-f]+ <two>' <<<"$(objdump -d --no-show-raw-insn follows | grep -B2 '<two>:')"
+	check stack/follows/adjacent "no call of what follows" grep -qE '(call +|\sbl\s)[0-9a-f]+ <two>' <<<"$(objdump -d --no-show-raw-insn follows | grep -B2 '<two>:')"
 	out=$(names follows.folded "$(symbol_value follows.folded one)" "$(after follows.folded two_begins)" | sed 's/follows.c:[^|]*|//g')
 	check stack/follows/name "$out" [ "$out" = "two|two_begins|" ]
 else

@@ -15,6 +15,7 @@ for p in "$RESOLVER" "$DUMPER"; do
 	[ -x "$p" ] || { not_ok chains "no $p"; finish; }
 done
 make_work
+for_target chains
 
 fold() { # NAME FILE
 	"$ICFOLD" -q --map="$WORK/$1.map" "$2" -o "$WORK/$1.folded" >"$WORK/$1.log" 2>&1 && return

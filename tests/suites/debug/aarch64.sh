@@ -1,0 +1,44 @@
+#!/bin/bash
+# aarch64.sh: the debug information of AArch64 programs, call chains, cores and gdb: a share of the suites that ask
+# this of programs for this machine.  TARGET=aarch64 with one of these suites runs all of it.  Programs are built by cross compilers
+# and run by qemu, which also makes the cores; gdb-multiarch talks to qemu.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite aarch64-debug python3 gdb-multiarch
+bad=$(use_target aarch64)
+[ -z "$bad" ] || { skip aarch64-debug "$bad"; finish; }
+export TARGET=aarch64
+
+# suite PATH [VARIABLE=VALUE...]
+suite() {
+	local name
+	name=$(basename "$1" .sh)
+	env "${@:2}" bash "$TESTS/suites/$1" >"$name.log" 2>&1
+	take "$name" "$name.log"
+	check "$name/any" "nothing was tested" grep -q '^ok' "$name.log"
+}
+suite program/chains.sh
+suite debug/stack.sh
+suite debug/core.sh
+suite debug/gdb.sh
+suite debug/dwarf.sh DWARF_ONLY="gcc-2-O0 gcc-4-O0 gcc-5-O2 clang-4-O2 types-5"
+
+# --- places: three symbolizers, and icfold's own answers against llvm-symbolizer's -----------------------------------------
+use_target aarch64
+always_fold
+for form in "g++ -O2" "clang++ -O1"; do
+	n=virtual-$(tr -d ' +=' <<<"$form")
+	# shellcheck disable=SC2086
+	if ! $form -w -g -ffunction-sections "$FIXTURES/virtual/virtual.cc" -Wl,--emit-relocs -Wl,--build-id -lpthread -o "$n" >log 2>&1; then
+		skip "places/$n" "does not build: $(first_line log)"
+		continue
+	fi
+	if ICFOLD=$ICFOLD PLACES=1000 "$TESTS/suites/debug/debug.sh" "./$n" >log 2>&1; then
+		ok "places/$n: $(grep -c right log) right, $(grep -oE '[0-9]+ places, [0-9]+ of them in folded functions' log | head -n 1)"
+	else
+		not_ok "places/$n" "$(grep -A 3 WRONG log | head -n 4 | tr '\n' ' ')"
+	fi
+	"$ICFOLD" -q "$n" -o "$n.folded" && COUNT=1000 bash "$TESTS/judges/agree_symbolize.sh" "$n.folded" >log 2>&1
+	take "" log
+done
+finish
