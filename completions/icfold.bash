@@ -2,7 +2,7 @@
 _icfold_options() { # COMMAND
 	case $1 in
 	fold)
-		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --gc-functions --keep= --keep-file= --why-live= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --gc-functions --gc-functions= --keep= --keep-file= --why-live= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
 			--strip-all --emit-relocs --emit-vtables --in-place --allow-growth --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
 			--print-icf-sections= --print-gc-functions --print-gc-functions= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
@@ -41,6 +41,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed" ;;
 	profile--undecided) echo "kept drop spread" ;;
 	fold--icf) echo "safe all none" ;;
+	fold--gc-functions) echo "objects functions" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;
 	fold--stats) echo "text json" ;;
 	fold--summary) echo "always auto never" ;;

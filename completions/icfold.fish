@@ -26,7 +26,7 @@ complete -c icfold -n '__icfold_is fold' -l output -s o -r -d 'write the result 
 complete -c icfold -n '__icfold_is fold' -l icf -x -a 'safe all none' -d 'which functions may share an address'
 complete -c icfold -n '__icfold_is fold' -l no-thunks -d 'do not fold functions whose address is observed'
 complete -c icfold -n '__icfold_is fold' -l keep-unique -x -d 'never fold SYMBOL'
-complete -c icfold -n '__icfold_is fold' -l gc-functions -d 'remove functions that nothing can reach'
+complete -c icfold -n '__icfold_is fold' -l gc-functions -a 'objects functions' -d 'remove functions that nothing can reach'
 complete -c icfold -n '__icfold_is fold' -l keep -x -d 'with --gc-functions: SYMBOL is used'
 complete -c icfold -n '__icfold_is fold' -l keep-file -r -d 'with --gc-functions: what FILE lists is used'
 complete -c icfold -n '__icfold_is fold' -l why-live -x -d 'with --gc-functions: print why SYMBOL stays'

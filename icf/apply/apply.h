@@ -46,6 +46,12 @@ bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s
  * at the address, so it stands for the function; otherwise it stands for the code. */
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
 
+/* Is UNIT (or ICF_NONE) one that nothing reaches, and gone? */
+static inline bool icf_is_removed(const struct icf_apply *a, uint32_t unit)
+{
+	return unit != ICF_NONE && (a->plan->map.unit[unit].flags & ELFRW_UNIT_REMOVED);
+}
+
 struct elfrw_err *icf_apply_drops(
 	struct icf_apply *a); /* syms.c: drops the sections that the output does not have */
 struct elfrw_err *icf_apply_unwind(

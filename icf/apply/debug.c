@@ -44,7 +44,8 @@ static struct elfrw_err *collect_slots(const struct icf_apply *a, struct icf_sha
 		const struct icf_dataref *d = &a->prog->dataref.data[i];
 		if (!d->quiet || d->unit == ICF_NONE ||
 		    d->target != a->prog->unit.data[d->unit].start ||
-		    !(a->plan->map.unit[d->unit].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
+		    !(a->plan->map.unit[d->unit].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)) ||
+		    icf_is_removed(a, d->unit))
 			continue;
 		if (x->vslot.len && x->vslot.data[x->vslot.len - 1].slot == d->place)
 			continue;

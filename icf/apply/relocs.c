@@ -46,6 +46,8 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 		uint32_t owner =
 			d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);
+		/* An object that nothing reaches refers to one that is gone. */
+		*gone |= d && icf_is_removed(a, d->unit) && icf_in_dead(prog, d->place);
 		*known = d != NULL;
 		return d && !d->left ? icf_new_target(a, d->unit, d->target,
 						      !d->quiet && d->table == ICF_NONE) -

@@ -212,6 +212,7 @@ static struct kind step_kind(const struct live *l, const struct icf_use *use)
 	case ICF_USE_PAD: return (struct kind){ "landing_pad", "whose landing pad it holds" };
 	case ICF_USE_FALLS: return (struct kind){ "falls_through", "which runs into it" };
 	case ICF_USE_RELOC: return (struct kind){ "relocation", "a relocation of which names it" };
+	case ICF_USE_OBJECT: return (struct kind){ "vtable", "which uses a virtual table with it" };
 	}
 	const struct icf_ref *ref = ref_at(l, use->from, use->place);
 	if (ref && ref->kind == ICF_REF_BRANCH)
@@ -242,6 +243,7 @@ static struct kind root_kind(const struct live *l, const struct icf_use *use)
 		[ICF_USE_UNWIND] = { "unwind", "its unwind rules hold addresses" },
 		[ICF_USE_IFUNC] = { "ifunc", "the dynamic loader calls it to choose a function" },
 		[ICF_USE_RELOC] = { "relocation", "named by a relocation that stays" },
+		[ICF_USE_OBJECT] = { "vtable", "in a virtual table that data refers to" },
 	};
 	const struct elfrw_image *img = l->prog->img;
 	uint32_t s = use->place ? elfrw_image_section_at(img, use->place) : 0;
@@ -487,9 +489,10 @@ static struct elfrw_err *print_all(struct live *l)
 struct elfrw_err *icf_live_analyse(struct icf_run *run, const char *path, unsigned threads,
 				   const char **obstacle)
 {
-	struct icf_options opt = {
-		.input = path, .mode = ICF_MODE_NONE, .threads = threads, .gc_functions = true
-	};
+	struct icf_options opt = { .input = path,
+				   .mode = ICF_MODE_NONE,
+				   .threads = threads,
+				   .gc_functions = ICF_GC_OBJECTS };
 	/* The record of an earlier folding, which the output could not keep, does not matter. */
 	opt.strip_debug = true;
 	char *debug_file = NULL;

@@ -66,7 +66,8 @@ struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u, const struct
 	/* The record of an earlier folding, which the output could not keep, does not matter. */
 	struct icf_options opt = *base;
 	struct icf_run run = { 0 };
-	opt.gc_functions = opt.strip_debug = true;
+	opt.gc_functions = ICF_GC_OBJECTS;
+	opt.strip_debug = true;
 	struct elfrw_err *err = icf_run_plan(&run, &opt);
 	const char *obstacle = err ? NULL : icf_unused_obstacle(&run.prog, &opt);
 	if (obstacle && !(u->obstacle = strdup(obstacle)))

@@ -165,7 +165,6 @@ static bool set_flag(struct icf_options *opt, const char *arg)
 		{ "-h", offsetof(struct icf_options, help) },
 		{ "--version", offsetof(struct icf_options, version) },
 		{ "-V", offsetof(struct icf_options, version) },
-		{ "--gc-functions", offsetof(struct icf_options, gc_functions) },
 		{ "--print-gc-functions", offsetof(struct icf_options, print_gc) },
 		{ "--print-icf-sections", offsetof(struct icf_options, print_sections) },
 	};
@@ -176,6 +175,8 @@ static bool set_flag(struct icf_options *opt, const char *arg)
 		}
 	if (is_flag(arg, "--verbose") || strcmp(arg, "-v") == 0)
 		opt->verbose++;
+	else if (is_flag(arg, "--gc-functions"))
+		opt->gc_functions = ICF_GC_OBJECTS;
 	else if (is_flag(arg, "--stats"))
 		opt->stats = ICF_STATS_TEXT;
 	else if (is_flag(arg, "--json"))
@@ -197,6 +198,12 @@ static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, 
 	} else if (strncmp(arg, "--print-gc-functions=", 21) == 0) {
 		opt->print_gc = true;
 		opt->print_gc_file = arg + 21;
+	} else if (strncmp(arg, "--gc-functions=", 15) == 0) {
+		if (strcmp(arg + 15, "objects") != 0 && strcmp(arg + 15, "functions") != 0)
+			return elfrw_error(
+				"%s: must be --gc-functions, --gc-functions=objects or --gc-functions=functions",
+				arg);
+		opt->gc_functions = arg[15] == 'o' ? ICF_GC_OBJECTS : ICF_GC_FUNCTIONS;
 	} else if (strncmp(arg, "--stats=", 8) == 0) {
 		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
 			return elfrw_error("%s: must be --stats, --stats=text or --stats=json",

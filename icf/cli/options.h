@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 enum icf_mode { ICF_MODE_SAFE, ICF_MODE_ALL, ICF_MODE_NONE };
+/* What may be found unused: nothing; functions; also virtual tables, with the functions that only
+ * they refer to. */
+enum icf_gc { ICF_GC_NONE, ICF_GC_FUNCTIONS, ICF_GC_OBJECTS };
 enum icf_stats { ICF_STATS_NONE, ICF_STATS_TEXT, ICF_STATS_JSON };
 
 struct icf_options {
@@ -14,7 +17,7 @@ struct icf_options {
 	bool no_thunks;
 	const char **keep_unique; /* owned array of borrowed names */
 	size_t n_keep_unique;
-	bool gc_functions;
+	enum icf_gc gc_functions;
 	const char **keep; /* the same: names and patterns of functions that are used */
 	size_t n_keep;
 	const char **why_live; /* the same: names and patterns of functions to say why they stay */

@@ -44,7 +44,8 @@ static const char usage[] =
 	"      --no-thunks            with safe: do not fold functions whose address is observed\n"
 	"      --keep-unique=SYMBOL   never fold SYMBOL; may be repeated\n"
 	"      --keep-unique-file=FILE  the same for each line of FILE\n"
-	"      --gc-functions         remove functions that nothing can reach\n"
+	"      --gc-functions[=objects|functions]  remove functions that nothing can reach;\n"
+	"                             functions: all virtual tables count as used\n"
 	"      --keep=SYMBOL          with it: SYMBOL is used; may be a pattern (*, ?, [...]), and\n"
 	"                             be repeated\n"
 	"      --keep-file=FILE       the same for each line of FILE\n"
@@ -216,7 +217,7 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt,
 	struct icf_verify_options how = { .mode = opt->mode == ICF_MODE_ALL ? ICF_VERIFY_ALL
 									    : ICF_VERIFY_SAFE,
 					  .threads = opt->threads,
-					  .gc_functions = opt->gc_functions };
+					  .gc_functions = opt->gc_functions != ICF_GC_NONE };
 	struct icf_verify_result result;
 	char path[64], debug_path[64];
 	icf_run_release(run);

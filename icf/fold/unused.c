@@ -25,10 +25,12 @@
  * Debug information, unwind tables and symbols are no references.  What was reached from where is
  * noted only if somebody asks (--why-live).  Cost: linear. */
 #include "icf/fold/unused.h"
+#include "elfrw/base/search.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
+#include "icf/fold/unused/object.h"
 #include "icf/infer/infer.h"
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -36,14 +38,15 @@
 
 struct marking {
 	struct icf_program *prog;
-	uint8_t *live;            /* by unit */
-	uint32_t *queue;          /* live units in the order in which they were found */
-	uint32_t n_queue;         /* never more than there are units: each is queued once */
-	uint32_t *first_case;     /* by unit: its first element of `target`; one more at the end */
-	uint32_t *target;         /* units that the entries of own tables lead to */
-	struct elfrw_relocs *rel; /* of the code, by executable section, if they stay; or NULL */
-	struct icf_use *use;      /* by unit, if somebody asks; or NULL */
-	struct icf_use now;       /* what mark() comes from */
+	uint8_t *live;             /* by unit */
+	uint32_t *queue;           /* live units in the order in which they were found */
+	uint32_t n_queue;          /* never more than there are units: each is queued once */
+	uint32_t *first_case;      /* by unit: its first element of `target`; one more at the end */
+	uint32_t *target;          /* units that the entries of own tables lead to */
+	struct elfrw_relocs *rel;  /* of the code, by executable section, if they stay; or NULL */
+	struct icf_use *use;       /* by unit, if somebody asks; or NULL */
+	struct icf_use now;        /* what mark() comes from */
+	struct icf_objects object; /* empty: none may be unused */
 };
 
 static void come_from(struct marking *m, enum icf_use_kind kind, uint32_t from, uint64_t place)
@@ -213,7 +216,8 @@ static void mark_data(struct marking *m)
 	const struct icf_program *prog = m->prog;
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (owner_of(prog, d) != ICF_NONE)
+		if (owner_of(prog, d) != ICF_NONE ||
+		    icf_objects_hold(&m->object, d->place, d->size))
 			continue;
 		uint32_t to[2];
 		come_from(m, ICF_USE_DATA, ICF_NONE, d->place);
@@ -221,9 +225,10 @@ static void mark_data(struct marking *m)
 			mark(m, to[k]);
 	}
 	for (size_t i = 0; i < prog->dynreloc.len; i++) {
-		come_from(m, ICF_USE_DATA, ICF_NONE, prog->dynreloc.data[i].place);
-		if (!prog->dynreloc.data[i].relr)
-			mark_address(m, prog->dynreloc.data[i].addend);
+		const struct icf_dynreloc *d = &prog->dynreloc.data[i];
+		come_from(m, ICF_USE_DATA, ICF_NONE, d->place);
+		if (!d->relr && !icf_objects_hold(&m->object, d->place, 8))
+			mark_address(m, d->addend);
 	}
 }
 
@@ -309,7 +314,8 @@ static void mark_names_in_data(struct marking *m)
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
 			const struct icf_dataref *d = icf_dataref_at(m->prog, r.r_offset);
 			come_from(m, ICF_USE_RELOC, ICF_NONE, r.r_offset);
-			if (!d || owner_of(m->prog, d) == ICF_NONE)
+			if ((!d || owner_of(m->prog, d) == ICF_NONE) &&
+			    !icf_objects_hold(&m->object, r.r_offset, 1))
 				mark_name(m, s->hdr.sh_link, &r);
 		}
 	}
@@ -352,6 +358,48 @@ static void follow(struct marking *m, uint32_t i)
 	follow_names(m, u);
 }
 
+/* Follows the references of object K. */
+static void follow_object(struct marking *m, uint32_t k)
+{
+	const struct icf_program *prog = m->prog;
+	const struct icf_object *x = &m->object.v.data[k];
+	const struct elfrw_relocs *rel = m->rel ? &m->object.rel[x->shndx] : NULL;
+	size_t i = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < x->start);
+	for (; i < prog->dataref.len && prog->dataref.data[i].place < x->end; i++) {
+		uint32_t to[2];
+		come_from(m, ICF_USE_OBJECT, x->use.from, prog->dataref.data[i].place);
+		for (unsigned n = leads_to(prog, &prog->dataref.data[i], to); n--;)
+			mark(m, to[n]);
+	}
+	for (size_t r = icf_first_dynreloc(prog, x->start);
+	     r < prog->dynreloc.len && prog->dynreloc.data[r].place < x->end; r++) {
+		come_from(m, ICF_USE_OBJECT, x->use.from, prog->dynreloc.data[r].place);
+		if (!prog->dynreloc.data[r].relr)
+			mark_address(m, prog->dynreloc.data[r].addend);
+	}
+	for (size_t r = rel ? elfrw_relocs_from(rel, x->start) : 0;
+	     rel && r < rel->n && rel->rela[r].r_offset < x->end; r++) {
+		come_from(m, ICF_USE_RELOC, x->use.from, rel->rela[r].r_offset);
+		mark_name(m, rel->symtab, &rel->rela[r]);
+	}
+	icf_objects_of_object(&m->object, k);
+}
+
+/* First come, first served: the ways from the roots are short. */
+static void follow_all(struct marking *m)
+{
+	bool objects = m->object.v.len;
+	for (uint32_t k = 0, n = 0; k < m->n_queue || n < m->object.n_queue;) {
+		if (n < m->object.n_queue)
+			follow_object(m, m->object.queue[n++]);
+		else {
+			if (objects)
+				icf_objects_of_unit(&m->object, m->queue[k]);
+			follow(m, m->queue[k++]);
+		}
+	}
+}
+
 /* Without relocations: who calls the sum of two numbers could call anything. */
 static bool calls_sums(const struct icf_program *prog)
 {
@@ -383,14 +431,20 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 			     .queue = malloc((prog->unit.len + 1) * sizeof *m.queue) };
 	if (use)
 		m.use = calloc(prog->unit.len + 1, sizeof *m.use);
-	struct elfrw_err *err = m.live && m.queue && (m.use || !use) && make_cases(&m)
-					? mark_roots(&m, opt)
-					: &elfrw_err_nomem;
+	struct elfrw_err *err =
+		m.live && m.queue && (m.use || !use) && make_cases(&m) ? NULL : &elfrw_err_nomem;
+	if (!err && opt->gc_functions == ICF_GC_OBJECTS && !prog->inferred)
+		err = icf_objects_init(&m.object, prog);
+	if (!err)
+		err = mark_roots(&m, opt);
 	if (!err && opt->emit_relocs)
 		err = open_names(&m);
-	/* First come, first served: the ways from the roots are short. */
-	for (uint32_t k = 0; !err && k < m.n_queue; k++)
-		follow(&m, m.queue[k]);
+	if (!err && m.object.v.len)
+		icf_objects_roots(&m.object);
+	if (!err)
+		follow_all(&m);
+	if (!err)
+		err = icf_objects_finish(&m.object, prog);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
 		if (!m.live[i]) {
 			prog->unit.data[i].flags |= ICF_UNIT_UNUSED;
@@ -403,6 +457,7 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 	free(m.queue);
 	free(m.first_case);
 	free(m.target);
+	icf_objects_deinit(&m.object);
 	if (err)
 		free(m.use);
 	else if (use)
@@ -418,4 +473,5 @@ void icf_keep_unused(struct icf_program *prog)
 			u->reason = ICF_NOT_WORTH;
 		u->flags &= (uint16_t)~ICF_UNIT_UNUSED;
 	}
+	prog->dead.len = 0;
 }

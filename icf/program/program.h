@@ -215,6 +215,9 @@ struct icf_program {
 	VEC(struct icf_exec) exec;
 	VEC(struct icf_symbol) sym;
 	VEC(struct icf_data_run) data; /* sorted by start, disjoint */
+	VEC(struct icf_data_run)
+	dead;        /* objects that nothing reaches (--gc-functions=objects): sorted,
+			disjoint */
 	bool mapped; /* there are mapping symbols, so all data among code is known */
 	VEC(struct icf_unit) unit;
 	VEC(struct icf_dataref) dataref; /* sorted by place */
@@ -298,6 +301,9 @@ bool icf_ends_exec(const struct icf_program *prog, uint64_t va);
 size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place);
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place);
 const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place);
+
+/* Is PLACE in an object that nothing reaches? */
+bool icf_in_dead(const struct icf_program *prog, uint64_t place);
 
 /* A name for unit I: its first function symbol, or "0xADDRESS" written to BUF. */
 const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[32]);

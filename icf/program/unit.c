@@ -478,6 +478,7 @@ void icf_program_deinit(struct icf_program *prog)
 	VEC_FREE(&prog->exec);
 	VEC_FREE(&prog->sym);
 	VEC_FREE(&prog->data);
+	VEC_FREE(&prog->dead);
 	VEC_FREE(&prog->unit);
 	VEC_FREE(&prog->dataref);
 	VEC_FREE(&prog->table);

@@ -164,6 +164,12 @@ const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_
 		       : NULL;
 }
 
+bool icf_in_dead(const struct icf_program *prog, uint64_t place)
+{
+	size_t lo = LOWER_BOUND(0, prog->dead.len, mid, prog->dead.data[mid].start <= place);
+	return lo && place < prog->dead.data[lo - 1].end;
+}
+
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;

@@ -37,6 +37,11 @@ struct icf_vframeref {
 	uint64_t at, target, found;
 };
 
+/* A reference of IN's code to data, at `place`. */
+struct icf_vobjref {
+	uint64_t place, target;
+};
+
 /* A direct call or jump in IN to the entry of a function that shares its code. */
 struct icf_vcall {
 	uint32_t unit, target;
@@ -98,7 +103,9 @@ struct icf_v {
 	bool incomplete; /* OUT lacks loaded sections: nothing else can be compared */
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
-	VEC(struct icf_valias) alias; /* the proved pairs, from which all others follow */
+	VEC(struct icf_vobjref) objref; /* to places in [lost_lo, lost_hi], of code that is there */
+	uint64_t lost_lo, lost_hi;      /* the sections with words that led to removed code */
+	VEC(struct icf_valias) alias;   /* the proved pairs, from which all others follow */
 	uint32_t *same; /* by unit: equal numbers for the same code, by `alias`; NULL: no two are
 			   the same; owned */
 	VEC(struct icf_vframeref) frameref;
@@ -193,6 +200,10 @@ void icf_v_check_alignment(const struct icf_vclaim *c, const struct icf_vwords *
  * removed at all. */
 void icf_v_check_removed(const struct icf_vclaim *c, const struct icf_vwords *words, bool allowed,
 			 struct icf_vlog *log);
+/* object.c: icf_v_lost_range sets lost_lo and lost_hi; the other one sets `lost` of words, and
+ * checks that nothing reaches them. */
+void icf_v_lost_range(struct icf_v *v);
+struct elfrw_err *icf_v_check_objects(struct icf_v *v);
 /* mark.c: labels that delimit parts of the code. */
 struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log);
 

@@ -122,6 +122,7 @@ static struct elfrw_err *run(struct icf_v *v)
 		ELFRW_TRY(icf_v_extend_units(v));
 	if (v->claim.inferred)
 		STEP(icf_v_find_pads(v));
+	icf_v_lost_range(v);
 	STEP(icf_v_check_code(v));
 	if (v->claim.inferred)
 		STEP(icf_v_infer_words(v));
@@ -208,6 +209,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->words.table);
 	VEC_FREE(&v->words.dynreloc);
 	VEC_FREE(&v->base);
+	VEC_FREE(&v->objref);
 	VEC_FREE(&v->pair);
 	VEC_FREE(&v->alias);
 	VEC_FREE(&v->span);

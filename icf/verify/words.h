@@ -16,6 +16,7 @@ struct icf_vword {
 	uint8_t kind; /* enum icf_vword_kind */
 	bool quiet;   /* does not make the address observable */
 	bool stored;  /* DYNAMIC: the field holds the address, too */
+	bool lost;    /* in a table that nothing reaches, and its code is removed: it is zero now */
 	bool still;   /* RELATIVE: unknown origin; the field must be unchanged */
 };
 

@@ -75,6 +75,7 @@ static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 	GATHER(&v->site.v, &part->site.v, &ok);
 	GATHER(&v->frameref, &part->frameref, &ok);
 	GATHER(&v->base, &part->base, &ok);
+	GATHER(&v->objref, &part->objref, &ok);
 	GATHER(&v->pair, &part->pair, &ok);
 	GATHER(&v->alias, &part->alias, &ok);
 	GATHER(&v->span, &part->span, &ok);

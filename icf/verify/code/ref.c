@@ -149,7 +149,15 @@ void icf_vcode_note_base(struct icf_vcode_at *at, uint64_t target)
 
 static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
-	r->want = icf_v_data(&at->job->v->claim, r->target);
+	const struct icf_v *v = at->job->v;
+	r->want = icf_v_data(&v->claim, r->target);
+	if (r->target >= v->lost_lo && r->target <= v->lost_hi) {
+		struct icf_vobjref *slot = VEC_PUSH(&at->part->objref);
+		if (slot)
+			*slot = (struct icf_vobjref){ at->u->old + r->off, r->target };
+		else
+			at->part->log.nomem = true;
+	}
 	if (!r->branch)
 		icf_vcode_note_base(at, r->target);
 	if (r->found == r->want)

@@ -26,6 +26,7 @@ struct icf_vcode_part {
 	VEC(struct icf_vbase) base;
 	struct icf_vnamed named; /* referred to by the current unit */
 	VEC(struct icf_vpair) pair;
+	VEC(struct icf_vobjref) objref;
 	VEC(struct icf_valias) alias;
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;

@@ -38,7 +38,7 @@ static bool check_removed(struct icf_v *v, struct icf_vword *w, uint32_t owner)
 	known = !gone && icf_v_code(&v->claim, w->target, &w->alt);
 	if (!known)
 		w->alt = w->target;
-	if (!unread)
+	if (!unread && !w->lost)
 		icf_vlog_bad(
 			&v->log, ICF_VC_REMOVED,
 			"removed: %s (0x%llx): expected code that nothing reaches, found a word at 0x%llx",
@@ -237,6 +237,7 @@ struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 	ELFRW_TRY(check_entries(v));
 	unmake(v);
 	ELFRW_TRY(icf_v_check_reach(&v->claim, &v->words, &v->log));
+	ELFRW_TRY(icf_v_check_objects(v));
 	resolve(v);
 	check_pairs(v);
 	return NULL;
@@ -287,8 +288,9 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s,
 	     i < v->words.word.len && v->words.word.data[i].place - s->hdr.sh_addr < size; i++) {
 		const struct icf_vword *w = &v->words.word.data[i];
 		uint64_t off = w->place - s->hdr.sh_addr;
-		/* The loader overwrites this field and ignores its value in the file. */
-		if ((w->kind == ICF_VW_DYNAMIC && !w->stored) || size - off < w->size)
+		/* The loader overwrites this field and ignores its value in the file, unless its
+		 * relocation went. */
+		if ((w->kind == ICF_VW_DYNAMIC && !w->stored && !w->lost) || size - off < w->size)
 			continue;
 		bytes_differ(v, s, o->data, pos, off);
 		if (off + w->size > pos)
@@ -296,7 +298,8 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s,
 		uint64_t old = elfrw_get_le(s->data + off, w->size),
 			 new = elfrw_get_le(o->data + off, w->size);
 		v->log.checked[ICF_VC_WORD]++;
-		if (new == field_for(w, old, w->want) || new == field_for(w, old, w->alt))
+		if (w->lost ? !new || (new == old && w->kind == ICF_VW_DYNAMIC && !w->stored)
+			    : new == field_for(w, old, w->want) || new == field_for(w, old, w->alt))
 			continue;
 		char name[200];
 		icf_vlog_bad(

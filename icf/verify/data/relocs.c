@@ -207,6 +207,9 @@ static bool place_of(const struct icf_vclaim *c, const struct icf_vwords *words,
 		return true;
 	}
 	size_t k = icf_v_word_from(words, place);
+	for (size_t n = k; n < words->word.len && words->word.data[n].place == place; n++)
+		if (words->word.data[n].lost)
+			return false;
 	uint32_t t = k < words->word.len && words->word.data[k].place == place
 			     ? words->word.data[k].table
 			     : ICF_V_NONE;

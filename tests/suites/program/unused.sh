@@ -1,7 +1,8 @@
 #!/bin/bash
 # unused.sh: --gc-functions.  What nothing reaches is gone from code, symbols, unwind tables and debug information; what is used in
 # ways that are hard to see stays; programs do their work, and verify proves it.  Then faults are planted in the marking: verify,
-# which has roots of its own, has to see each.  PARTS (ways fixtures odd gone options mutants forgotten) selects some.
+# which has roots of its own, has to see each.  PARTS (ways fixtures odd objects gone options
+# mutants forgotten) selects some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool unused
@@ -9,7 +10,7 @@ make_work
 always_fold
 make_driver || { not_ok unused "cannot build the driver"; finish; }
 cd "$WORK" || exit 1
-PARTS=${PARTS:-ways fixtures odd gone options mutants forgotten}
+PARTS=${PARTS:-ways fixtures odd objects gone options mutants forgotten}
 
 names() { nm "$1" 2>/dev/null | awk '$2 ~ /[tTwWi]/ { print $3 }' | sort -u; }
 problems() { grep -m1 ': ' "$1" | cut -c 1-200; }
@@ -126,6 +127,123 @@ for way in THIRD TABLES DISTANCES SUMS NUMBERS ODD_BYTES; do
 		check unused/odd/$way/$cc "$bad" test -z "$bad"
 	done
 done
+
+# --- virtual tables ---
+
+# classes NAME COMPILER LINKER TYPE FLAGS DEAD...: the classes of a fixture; DEAD: what must be gone.
+classes() {
+	local name=$1 cc=$2 ld=$3 type=$4 flags=$5 in=classes.$1 bad='' how d
+	shift 5
+	have "$cc" || { skip "unused/classes/$name" "no $cc"; return; }
+	# shellcheck disable=SC2086
+	if ! $cc $flags $type -fuse-ld=$ld "$FIXTURES"/unused/classes.cc -Wl,--emit-relocs -o "$in" 2>log || ! "./$in" >"$in.said"; then
+		skip "unused/classes/$name" "does not build: $(first_line log)"
+		return
+	fi
+	complaints "$in" >"$in.complaints"
+	for how in none safe all "safe --in-place" "safe --emit-relocs"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" -q --gc-functions --icf=$how "$in" -o "$in.out" 2>log || bad="$bad $how: $(first_line log);"
+		"$ICFOLD" verify --gc-functions --icf=all "$in" "$in.out" >log 2>&1 || bad="$bad $how: verify: $(problems log);"
+		cmp -s <("./$in.out" 2>&1) "$in.said" || bad="$bad $how: it prints something else;"
+		complaints "$in.out" >"$in.out.complaints"
+		bad="$bad$(new_complaints "$in.complaints" "$in.out.complaints" | head -n 1 | sed "s/^/ $how: new complaint: /; s/\$/;/")"
+		[ "$(names "$in.out" | grep -c '^live_')" = 8 ] || bad="$bad $how: lost: $(names "$in.out" | grep '^live_' | tr '\n' ' ');"
+		for d; do
+			names "$in.out" | grep -qx "dead_$d" && bad="$bad $how: dead_$d is still there;"
+		done
+	done
+	"$ICFOLD" -q --gc-functions=functions "$in" -o "$in.out" 2>log
+	names "$in.out" | grep -qx dead_weak_table || bad="$bad functions: dead_weak_table is gone;"
+	"$ICFOLD" verify --gc-functions "$in" "$in.out" >log 2>&1 || bad="$bad functions: verify: $(problems log);"
+	check "unused/classes/$name" "$(echo "$bad" | cut -c 1-400)" test -z "$bad"
+}
+all_classes() {
+	local makers="makes_weak makes_local makes_strong makes_second makes_bottom" away="weak_table second_table virtual_base construction"
+	# shellcheck disable=SC2086
+	{
+		classes sections g++ bfd -pie "-O2 -g -fPIE -fdata-sections" $makers $away local_table strong_table
+		classes plain g++ bfd -pie "-O2 -g -fPIE" $makers $away
+		classes relr g++ bfd -pie "-O2 -fPIE -Wl,-z,pack-relative-relocs" $makers $away
+		classes gold g++ gold -pie "-O2 -g -fPIE" $makers $away
+		classes lld g++ lld -pie "-O1 -g -fPIE -Wl,-z,pack-relative-relocs" $makers $away
+		classes mold g++ mold -pie "-Os -fPIE" $makers
+		classes fixed g++ bfd -no-pie "-O2 -g -fno-pie" $makers
+		classes fixed-lld g++ lld -no-pie "-Os -g -fno-pie" $makers
+		classes static g++ bfd -static "-O2" $makers second_table
+		classes clang clang++ lld -pie "-O2 -g -fPIE" $makers second_table
+	}
+	# The dynamic relocations of lost words go, and .dynamic says so.
+	relocs() { readelf -rW "$1" 2>/dev/null | grep -c R_X86_64_RELATIVE; }
+	count() { readelf -dW "$1" | awk '/RELACOUNT/ { print $3 }'; }
+	"$ICFOLD" -q --gc-functions classes.sections -o classes.out
+	check unused/classes/relocs "$(relocs classes.sections) before, $(relocs classes.out) behind" test "$(relocs classes.out)" -lt "$(relocs classes.sections)"
+	check unused/classes/relacount "$(count classes.out)" test "$(count classes.out)" = "$(relocs classes.out)"
+}
+if part_wanted objects; then all_classes; fi
+
+# Ways to use a table that are hard to see, one in each program.
+table_ways="BEFORE ANCHOR NEIGHBOUR MERGED DELIMITED SECTION SIZE ALIAS THREAD ODD WORD DISTANCE CONSTANT GOT MIDDLE CHAIN"
+# table NAME WAY FLAG...
+table() {
+	local name=$1 way=$2
+	shift 2
+	case $way in
+	DELIMITED) set -- "$@" -DFROM=list_from -DTO=list_to ;;
+	SECTION) set -- "$@" -DFROM=__start_tables -DTO=__stop_tables ;;
+	esac
+	gcc -O2 "-D$way" "$@" "$FIXTURES"/unused/tables.{c,S} -Wl,--emit-relocs -o "$name" 2>log && [ "$("./$name")" = 1001 ]
+}
+for way in $table_ways; do
+	part_wanted objects || break
+	bad='' built=0
+	for flags in "-static" "-no-pie -fno-pie -fuse-ld=lld" "-pie -fPIE -fuse-ld=gold" "-pie -fPIE"; do
+		# shellcheck disable=SC2086
+		table "table.$way" $way $flags || continue
+		built=$((built + 1))
+		for mode in none safe "safe --in-place" "safe --emit-relocs"; do
+			# shellcheck disable=SC2086
+			"$ICFOLD" -q --gc-functions --allow-growth --icf=$mode "table.$way" -o table.out 2>log || bad="$bad $flags: $(first_line log);"
+			[ "$(./table.out 2>&1)" = 1001 ] || bad="$bad $flags: it prints $(./table.out 2>&1);"
+			"$ICFOLD" verify --gc-functions "table.$way" table.out >log 2>&1 || bad="$bad $flags: verify: $(problems log);"
+			# What is near bytes that are not understood stays.
+			[ $way = ODD ] || ! names table.out | grep -qx dead_uses_table || bad="$bad $flags: dead_uses_table is still there;"
+		done
+	done
+	check "unused/tables/$way" "built $built times:$bad" test -z "$bad" -a $built -ge 2
+done
+# Tables that other modules find by name: a plug-in, and a program that has a copy of a library's table.
+exported() {
+	cat >exports.cc <<'C'
+#include <cstdio>
+#include <dlfcn.h>
+struct Offered { virtual ~Offered(); virtual int f(int n); };
+extern "C" __attribute__((noinline, used, visibility("hidden"))) int live_offered(int n) { return n + 41; }
+Offered::~Offered() {}
+int Offered::f(int n) { return live_offered(n); }
+#ifndef LIBRARY
+int main() {
+	long **table = (long **)dlsym(RTLD_DEFAULT, "_ZTV7Offered");
+	int (*f)(void *, int) = table ? (int (*)(void *, int))table[4] : nullptr;
+	std::printf("%d\n", f ? f(nullptr, 1) : -1);
+}
+#endif
+C
+	cat >copies.cc <<'C'
+#include <cstdio>
+struct Offered { virtual ~Offered(); virtual int f(int n); };
+struct Mine : Offered { };
+int main() { Offered *volatile o = new Mine; Offered *volatile p = new Offered; std::printf("%d %d\n", o->f(1), p->f(2)); }
+C
+	g++ -O2 -rdynamic exports.cc -Wl,--emit-relocs -o exports -ldl && "$ICFOLD" -q --gc-functions --allow-growth exports -o exports.out
+	check unused/tables/exported "$(./exports.out)" test "$(./exports.out)" = 42
+	"$ICFOLD" verify --gc-functions exports exports.out >log 2>&1
+	check unused/tables/exported/verify "$(problems log)" grep -q '^equal' log
+	g++ -O2 -shared -fPIC -DLIBRARY exports.cc -Wl,--emit-relocs -o libwhole.so && "$ICFOLD" -q --gc-functions --allow-growth libwhole.so -o libexports.so
+	g++ -O2 -no-pie -fno-pie copies.cc -Wl,--emit-relocs libexports.so -Wl,-rpath,. -o copies && "$ICFOLD" -q --gc-functions --allow-growth copies -o copies.out
+	check unused/tables/copied "$(./copies.out)" test "$(./copies.out)" = "42 43"
+}
+if part_wanted objects; then exported; fi
 
 # A case in the cold part: only the table leads there.  And labels that delimit code.
 cat >cases.S <<'S'
@@ -361,7 +479,7 @@ cd "$ROOT" || exit 1
 forgotten() {
 	local name=$1 prog=$WORK/$2 log=$WORK/log
 	[ -x "$prog" ] || { skip "unused/forgotten/$name" "no program $2"; return; }
-	plant "unused/forgotten/$name" icf/fold/unused "$3" || return
+	plant "unused/forgotten/$name" "icf/fold/${4:-unused}" "$3" || return
 	if ! "$WORK/$name" -q --gc-functions --allow-growth "$prog" -o "$WORK/wrong" 2>"$log"; then
 		not_ok "unused/forgotten/$name" "nothing is made: $(first_line "$log")"
 		return
@@ -382,4 +500,23 @@ forgotten pads blocks 's/^\t\tmark(m, pad\[k\].unit);/;/'
 forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
 forgotten pinned bytes 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
+# The same for the rules of objects.
+object() {
+	(cd "$WORK" && { [ -x "table.$2" ] || table "table.$2" "$2" -pie -fPIE; })
+	forgotten "table-$1" "table.$2" "$3" "${4:-unused/object}"
+}
+object arrays BEFORE 's/^\tfind_arrays(ret);/;/'
+object anchors ANCHOR 's/^\t\tuse_around(o, va);/;/'
+object targets NEIGHBOUR 's/^\ttouch(o, va);$/;/'
+object overlaps MERGED 's/^\t\tuse_around(o, va);/;/; s/if (n \&\& x.start < end) {/if (0) {/'
+object labels DELIMITED 's/^\t\tuse_section(o, sym->st_shndx);/;/'
+object sections SECTION 's/^\t\tuse_around(o, va);/;/; s/^\t\tuse_section(o, sym->st_shndx);/;/; s/(strncmp(s->name, "\.data", 5) == 0 || .*);/1;/'
+object words WORD 's/^\t\telse if (!code \&\&/\t\telse if (0 \&\&/; s/if (!icf_objects_hold(o, d->place, 1))/if (0)/'
+object constants CONSTANT 's/^\t\tuse_around(o, va);/;/'
+object distances DISTANCE 's/^\t\tuse_section(o, sym.st_shndx);/;/'
+object middles MIDDLE 's/if (i \&\& va <= o->v.data\[i - 1\].end)/if (i \&\& va == o->v.data[i - 1].start)/'
+object chains CHAIN 's/^\ticf_objects_of_object(&m->object, k);/;/' unused
+object users MIDDLE 's/^\t\t\t\ticf_objects_of_unit(&m->object, m->queue\[k\]);/;/' unused
+object slots MIDDLE 's/for (unsigned n = leads_to(prog, &prog->dataref.data\[i\], to); n--;)/for (unsigned n = 0; n--;)/; s/^\t\tif (!prog->dynreloc.data\[r\].relr)/\t\tif (0)/' unused
+forgotten table-exports exports 's/^\t\ttouch(o, it.sym.st_value);/;/' unused/object
 finish

@@ -270,6 +270,13 @@ static void test_gc_functions(void **state)
 	PARSE("--icf=none");
 	assert_false(opt.gc_functions);
 	icf_options_deinit(&opt);
+	PARSE("--gc-functions=functions");
+	assert_int_equal(opt.gc_functions, ICF_GC_FUNCTIONS);
+	icf_options_deinit(&opt);
+	PARSE("--gc-functions", "--gc-functions=objects");
+	assert_int_equal(opt.gc_functions, ICF_GC_OBJECTS);
+	icf_options_deinit(&opt);
+	REFUSE("must be", "--gc-functions=all");
 	PARSE("--gc-functions", "--keep=a*", "--keep", "b", "-keep=c", "--print-gc-functions=list");
 	assert_true(opt.gc_functions);
 	assert_int_equal(opt.n_keep, 3);
