@@ -206,8 +206,18 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	sed 's#@PREFIX@#$(PREFIX)#; s#@LIBDIR@#$(LIB_DIR)#; s#@VERSION@#$(VERSION)#' icf/lib/icfold.pc.in >'$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc'
 	sed 's#^LIBRARY = .*#LIBRARY = "$(LIB_DIR)/libicfold.so.1"#' icf/lib/icfold.py >$(TO)/share/icfold/icfold.py
 
+# What install would write, wherever that is.
+uninstall: all lib ## remove what install has written; the same PREFIX and DESTDIR
+	@t=$$(mktemp -d) && $(MAKE) --no-print-directory -s install DESTDIR="$$t" >/dev/null && (cd "$$t" && find . ! -type d) | while read -r f; do rm -f '$(DESTDIR)'"/$$f"; done; \
+		rm -rf "$$t"; rmdir $(TO)/share/icfold $(TO)/share/cmake/icfold $(TO)/libexec/icfold 2>/dev/null || true
+
+# The same commit gives the same bytes.
+dist: ## build/icfold-VERSION.tar.xz, of the last commit
+	@mkdir -p $(BUILD)
+	git archive --prefix=icfold-$(VERSION)/ HEAD | xz -9 >$(BUILD)/icfold-$(VERSION).tar.xz
+
 clean: ## remove what was built
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all lib help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install
+.PHONY: all lib dist uninstall help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install
