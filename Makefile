@@ -184,7 +184,7 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	for f in icfold-gdb.py icfold_lldb.py; do \
 		sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/$$f >$(TO)/share/icfold/$$f || exit 1; done
 	@dir='$(GDBINIT_DIR)'; plugin='$(PREFIX)/share/icfold/icfold-gdb.py'; to='$(DESTDIR)'; \
-	if [ -n "$$dir" ] && { [ -n "$$to" ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
+	if [ -n "$$dir" ] && { [ -n "$$to" ] || { install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; }; then \
 		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py"; \
 	else \
 		echo "gdb loads the plug-in with: source $$plugin (always, if gdb is there when \`make install\` runs with prefix /usr or /usr/local)"; \
