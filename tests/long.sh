@@ -17,6 +17,7 @@ system   75 every program and library of this machine folded and verified; some 
 profile   5 programs executed step by step, ninja among them: their profiles translated; a gigabyte of text
 clients  15 every reader of programs that is installed, on every kind of folded program
 library   2 the library in 16 threads under ThreadSanitizer
+release   6 Debian and RPM packages, installed in a new system and purged
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
 }
@@ -31,6 +32,7 @@ part() { # NAME
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
+	release) RELEASE=full bash tests/check.sh suites/tool/release.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
 	esac
 }

@@ -1,0 +1,82 @@
+#!/bin/bash
+# release.sh: the tarball, what install and uninstall do, and that versions agree.  RELEASE=full also builds the Debian and RPM packages
+# and installs the former in a new system.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite release make
+version=$(sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' "$ROOT/icf/cli/version.h")
+check release/version/debian "$(head -n 1 "$ROOT/debian/changelog")" [ "$(sed -n '1s/^icfold (\(.*\)) .*/\1/p' "$ROOT/debian/changelog")" = "$version" ]
+check release/version/rpm "$(grep '^Version' "$ROOT/rpm/icfold.spec")" [ "$(sed -n 's/^Version: //p' "$ROOT/rpm/icfold.spec")" = "$version" ]
+check release/version/changes "$(sed -n 3p "$ROOT/CHANGELOG.md")" grep -q "^## $version" "$ROOT/CHANGELOG.md"
+
+# --- the tarball ------------------------------------------------------------------------------------------------------------
+if have git && have xz && git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1; then
+	for n in 1 2; do make -s -C "$ROOT" dist BUILD="$WORK/dist$n" >log 2>&1 || not_ok release/dist "$(tail -n 1 log)"; done
+	tar=dist1/icfold-$version.tar.xz
+	check release/dist/same "two tarballs of one commit differ" cmp -s "$tar" "dist2/icfold-$version.tar.xz"
+	tar tf "$tar" | grep -v '/$' | sed 's,^[^/]*/,,' | sort >in.tar
+	git -C "$ROOT" ls-tree -r --name-only HEAD | sort >in.git
+	check release/dist/complete "$(diff in.tar in.git | head -n 3)" cmp -s in.tar in.git
+else
+	skip release/dist "no git here, or this is no clone"
+fi
+
+# --- install and uninstall -------------------------------------------------------------------------------------------------
+to="$WORK/a place"
+mkdir -p "$to/usr/share/icfold" "$to/usr/bin"
+echo mine >"$to/usr/share/icfold/mine"
+echo other >"$to/usr/bin/other"
+(cd "$to" && find . ! -type d | sort) >before
+if make -s -C "$ROOT" -o all install BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr GDBINIT_DIR=/etc/none/gdb >log 2>&1; then
+	(cd "$to" && find . ! -type d | sort) >installed
+	check release/install/gdb "no start file for gdb" [ -s "$to/etc/none/gdb/icfold.py" ]
+	check release/install/umask "a file that others cannot read" [ -z "$(find "$to/usr" -type f ! -perm -444 | grep -v mine)" ]
+	make -s -C "$ROOT" -o all uninstall BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr GDBINIT_DIR=/etc/none/gdb >log 2>&1
+	(cd "$to" && find . ! -type d | sort) >after
+	check release/uninstall "$(diff before after | head -n 3)" cmp -s before after
+	check release/installed "$(wc -l <installed)" [ "$(wc -l <installed)" -gt 25 ]
+else
+	not_ok release/install "$(tail -n 1 log)"
+fi
+
+# --- packages --------------------------------------------------------------------------------------------------------------
+packages() {
+	mkdir -p deb/icfold
+	tar xf "$tar" -C deb/icfold --strip-components=1
+	if ! (cd deb/icfold && dpkg-buildpackage -us -uc -b) >deb.log 2>&1; then not_ok release/deb "$(grep -m 1 -i error deb.log)"; return; fi
+	ok release/deb
+	if have lintian; then
+		lintian --allow-root --fail-on error,warning deb/*.changes >lintian.log 2>&1
+		check release/lintian "$(head -n 1 lintian.log)" [ $? = 0 ]
+	else
+		skip release/lintian "no lintian"
+	fi
+	if ! have debootstrap || [ "$(id -u)" != 0 ] || ! debootstrap --variant=minbase bookworm system "${MIRROR:-}" >boot.log 2>&1; then
+		skip release/system "no debootstrap, not root, or no packages: $(tail -n 1 boot.log 2>/dev/null)"
+		return
+	fi
+	cp /etc/apt/sources.list system/etc/apt/ 2>/dev/null
+	cp deb/*.deb deb/icfold/debian/tests/smoke system/tmp/
+	inside() { chroot system env DEBIAN_FRONTEND=noninteractive "$@"; }
+	if ! { inside apt-get update && inside apt-get install -y --no-install-recommends g++ pkgconf python3 man-db /tmp/icfold_*.deb /tmp/libicfold*.deb /tmp/python3-icfold_*.deb; } >in.log 2>&1; then
+		not_ok release/system/install "$(grep -m 1 '^E:' in.log)"
+		return
+	fi
+	ok release/system/install
+	inside sh /tmp/smoke >smoke.log 2>&1
+	check release/system/smoke "$(tail -n 1 smoke.log)" [ $? = 0 ]
+	check release/system/man "no manual page" [ "$(inside man -w icfold icfold-verify 3 icfold 2>/dev/null | grep -c gz)" = 3 ]
+	inside apt-get purge -y icfold libicfold1 libicfold-dev python3-icfold >in.log 2>&1
+	check release/system/purge "$(find system -name '*icfold*' -path '*/usr/*' | head -n 3)" [ -z "$(find system/usr system/etc system/var/lib/dpkg/info -name '*icfold*')" ]
+}
+rpms() {
+	mkdir -p rpm/SOURCES
+	cp "$tar" rpm/SOURCES
+	if rpmbuild -bb --nodeps --define "_topdir $PWD/rpm" "$ROOT/rpm/icfold.spec" >rpm.log 2>&1; then ok release/rpm; else not_ok release/rpm "$(grep -m 1 -i error rpm.log)"; return; fi
+	check release/rpm/files "$(find rpm/RPMS -name '*.rpm' | wc -l)" [ "$(find rpm/RPMS -name '*.rpm' | wc -l)" = 4 ]
+}
+if [ "${RELEASE:-}" = full ]; then
+	if have dpkg-buildpackage && have dh; then packages; else skip release/deb "no debhelper"; fi
+	if have rpmbuild; then rpms; else skip release/rpm "no rpmbuild"; fi
+fi
+finish
