@@ -43,7 +43,7 @@ fi
 packages() {
 	mkdir -p deb/icfold
 	tar xf "$tar" -C deb/icfold --strip-components=1
-	if ! (cd deb/icfold && dpkg-buildpackage -us -uc -b) >deb.log 2>&1; then not_ok release/deb "$(grep -m 1 -i error deb.log)"; return; fi
+	if ! (cd deb/icfold && unset BUILD ICFOLD MAKEFLAGS && dpkg-buildpackage -us -uc -b) >deb.log 2>&1; then not_ok release/deb "$(grep -m 1 -i error deb.log)"; return; fi
 	ok release/deb
 	if have lintian; then
 		lintian --allow-root --fail-on error,warning deb/*.changes >lintian.log 2>&1
@@ -72,7 +72,7 @@ packages() {
 rpms() {
 	mkdir -p rpm/SOURCES
 	cp "$tar" rpm/SOURCES
-	if rpmbuild -bb --nodeps --define "_topdir $PWD/rpm" "$ROOT/rpm/icfold.spec" >rpm.log 2>&1; then ok release/rpm; else not_ok release/rpm "$(grep -m 1 -i error rpm.log)"; return; fi
+	if env -u BUILD -u ICFOLD -u MAKEFLAGS rpmbuild -bb --nodeps --define "_topdir $PWD/rpm" "$ROOT/rpm/icfold.spec" >rpm.log 2>&1; then ok release/rpm; else not_ok release/rpm "$(grep -m 1 -i error rpm.log)"; return; fi
 	check release/rpm/files "$(find rpm/RPMS -name '*.rpm' | wc -l)" [ "$(find rpm/RPMS -name '*.rpm' | wc -l)" = 4 ]
 }
 if [ "${RELEASE:-}" = full ]; then
