@@ -58,7 +58,7 @@ packages() {
 	cp /etc/apt/sources.list system/etc/apt/ 2>/dev/null
 	cp deb/*.deb deb/icfold/debian/tests/smoke system/tmp/
 	inside() { chroot system env DEBIAN_FRONTEND=noninteractive "$@"; }
-	if ! { inside apt-get update && inside apt-get install -y --no-install-recommends g++ pkgconf python3 man-db /tmp/icfold_*.deb /tmp/libicfold*.deb /tmp/python3-icfold_*.deb; } >in.log 2>&1; then
+	if ! { inside apt-get update && inside sh -c 'apt-get install -y --no-install-recommends g++ pkgconf python3 man-db /tmp/icfold_*.deb /tmp/libicfold*.deb /tmp/python3-icfold_*.deb'; } >in.log 2>&1; then
 		not_ok release/system/install "$(grep -m 1 '^E:' in.log)"
 		return
 	fi
