@@ -197,6 +197,15 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 	return NULL;
 }
 
+/* Do the entries A of unit X and B of unit Y lead to the same place of the two?  The case for the
+ * end of a unit never happens, and what lies there may have moved elsewhere. */
+static bool same_entry(const struct icf_vword *a, const struct icf_vunit *x,
+		       const struct icf_vword *b, const struct icf_vunit *y)
+{
+	return a->want == b->want || (a->target == x->end && b->target == y->end) ||
+	       (a->want - x->body <= x->end - x->old && b->want - y->body == a->want - x->body);
+}
+
 /* The tables of a folded unit and of its kept copy must lead to the same places. */
 static void check_pairs(struct icf_v *v)
 {
@@ -214,13 +223,10 @@ static void check_pairs(struct icf_v *v)
 		/* A unit that replaces the other only somewhere has entries of its own. */
 		const struct icf_vunit *x = &v->claim.unit.data[p->unit],
 				       *y = &v->claim.unit.data[kept];
-		for (uint32_t k = 0; !what && k < a->n; k++) {
-			uint64_t to = v->words.word.data[a->word + k].want,
-				 other = v->words.word.data[b->word + k].want;
-			if (to != other &&
-			    !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
+		for (uint32_t k = 0; !what && k < a->n; k++)
+			if (!same_entry(&v->words.word.data[a->word + k], x,
+					&v->words.word.data[b->word + k], y))
 				what = "a jump table with the same entries";
-		}
 		if (!what)
 			continue;
 		icf_vlog_bad(
