@@ -101,9 +101,10 @@ deps: ## install the packages that the build needs
 deps-check:
 	@sh tests/deps.sh check
 
-demo: deps ## build, fold an example, run both
+demo: deps ## build, fold an example, run both; ARCH=aarch64: an example for that machine
+	@[ -z "$(ARCH)" ] || sh tests/deps.sh $(ARCH)
 	@$(MAKE) --no-print-directory -j$$(nproc) all
-	@bash tests/demo.sh
+	@TARGET=$(ARCH) bash tests/demo.sh
 
 check: deps-check ## all tests of every day
 	@$(MAKE) --no-print-directory -j$$(nproc) all lib $(TESTS) $(JUDGE)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# demo.sh: builds the C++ program in fixtures/demo, folds it, runs both, and prints what folding did.
+# demo.sh: builds the C++ program in fixtures/demo, folds it, runs both, and prints what folding did.  TARGET=aarch64: for that machine,
+# by a cross compiler, run by qemu.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 if [ ! -x "$ICFOLD" ]; then
@@ -7,13 +8,19 @@ if [ ! -x "$ICFOLD" ]; then
 	exit 1
 fi
 make_work
+if [ -n "${TARGET:-}" ]; then
+	bad=$(use_target "$TARGET")
+	[ -z "$bad" ] || { echo "demo: $bad" >&2; exit 1; }
+	use_target "$TARGET"
+fi
 load_recipe demo
-echo "Building fixtures/demo: g++ -O2 -Wl,--emit-relocs"
+echo "Building fixtures/demo: ${TARGET:+$TARGET-linux-gnu-}g++ -O2 -Wl,--emit-relocs${RUN:+; running by $RUN}"
 if ! compile_fixture gcc -O2 pie "$WORK/obj" || ! link_fixture gcc bfd pie "$WORK/obj" "$WORK/demo"; then
 	echo "demo: the example does not build" >&2
 	exit 1
 fi
-"$WORK/demo" >"$WORK/demo.transcript" || exit 1
+# shellcheck disable=SC2086
+$RUN "$WORK/demo" >"$WORK/demo.transcript" || exit 1
 strip -o "$WORK/demo.stripped" "$WORK/demo"
 
 stat_of() { sed -n "s/^ *\"$1\": *\([0-9]*\).*/\1/p" "$WORK/$2.json" | head -n 1; }
@@ -28,7 +35,8 @@ for mode in safe all; do
 		continue
 	fi
 	strip -o "$WORK/$mode.stripped" "$WORK/$mode"
-	"$WORK/$mode" >"$WORK/$mode.transcript"
+	# shellcheck disable=SC2086
+	$RUN "$WORK/$mode" >"$WORK/$mode.transcript"
 	same=yes
 	if ! cmp -s "$WORK/demo.transcript" "$WORK/$mode.transcript"; then same=NO bad=1; fi
 	printf '%-22s %9s %7s %7s %9d %9d %9d  %s\n' "icfold --icf=$mode" "$(stat_of functions $mode)" "$(stat_of folded $mode)" \

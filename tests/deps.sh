@@ -1,5 +1,6 @@
 #!/bin/sh
-# deps.sh build|check: installs the Debian packages that building (or also testing) needs and that are not there yet.
+# deps.sh build|aarch64|check: installs the Debian packages that building (or also programs for AArch64; or all tests) need and that
+# are not there yet.
 # Prints what it is about to do; does nothing when nothing is missing, or when ICFOLD_NO_DEPS is set.
 set -u
 
@@ -10,12 +11,14 @@ recipes="cmake ninja-build meson autoconf automake libtool debhelper rpm zsh fis
 # Small readers of programs (suites/clients).  If they are there, that suite also uses perf, bpftrace, lldb, rustc,
 # libboost-stacktrace-dev, heaptrack and uftrace.
 clients="valgrind ltrace patchelf dwarves abigail-tools debugedit dwarfdump libunwind-dev systemtap-sdt-dev strace dwz"
-check="$build $recipes $clients clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3 binutils-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user gdb-multiarch"
+aarch64="binutils-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user"
+check="$build $recipes $clients $aarch64 clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3 gdb-multiarch"
 
 case ${1:-check} in
 build) want=$build ;;
+aarch64) want="$build $aarch64" ;;
 check) want=$check ;;
-*) echo "usage: deps.sh build|check" >&2; exit 2 ;;
+*) echo "usage: deps.sh build|aarch64|check" >&2; exit 2 ;;
 esac
 [ -n "${ICFOLD_NO_DEPS:-}" ] && exit 0
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
