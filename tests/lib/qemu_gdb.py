@@ -1,9 +1,11 @@
 """qemu_gdb.py: `run` of gdb-multiarch for programs of another machine: the program starts under qemu, as $RUN says, and gdb is
 connected to it.  So scripts for gdb are the same for all machines."""
 import atexit
+import ctypes
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -29,6 +31,11 @@ def connect(socket):
         gdb.execute("set logging enabled off", to_string=True)
 
 
+def end_with_gdb():
+    """qemu would wait for a gdb that is gone, and nothing but SIGKILL ends it then."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Run(gdb.Command):
     """Start the program under qemu."""
 
@@ -47,7 +54,7 @@ class Run(gdb.Command):
             os.unlink(socket)
         command = "exec %s -g %s %s %s" % (shlex.join(emulator), socket, shlex.quote(file), arg)
         # qemu says on the standard error when gdb ends the program.
-        self.process = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_gdb)
         while not os.path.exists(socket):
             if self.process.poll() is not None:
                 raise gdb.GdbError("qemu ended with %d" % self.process.returncode)
