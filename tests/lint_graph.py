@@ -49,9 +49,10 @@ BELOW = {
     "icf/verify/lines": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
     "icf/lib": ["icf/cli", "dwarf/stack"],
-    "icf/cmd/perf": ["icf/cmd"],  # one family in three folders
+    "icf/cmd/perf": ["icf/cmd"],  # one family in four folders
     "icf/cmd/log": ["icf/cmd"],
-    "icf/cmd": ["icf/audit", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf"],
+    "icf/cmd/sym": ["icf/cmd"],
+    "icf/cmd": ["icf/audit", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",

@@ -79,6 +79,7 @@ done
 [ "${FIXTURES_TOO:-yes}" = no ] && finish
 for f in $(all_fixtures); do
 	load_recipe "$f"
+	fixture_fits || continue
 	for cc in ${SAME_CC:-gcc clang}; do
 		have "$cc" || continue
 		for type in pie so; do

@@ -2,11 +2,11 @@
  * questions.h, stack.h, core.h, log.h or perf.h. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
-#include "icf/cmd/core.h"
+#include "icf/cmd/sym/core.h"
 #include "icf/cmd/log/log.h"
 #include "icf/cmd/perf/perf.h"
-#include "icf/cmd/questions.h"
-#include "icf/cmd/stack.h"
+#include "icf/cmd/sym/questions.h"
+#include "icf/cmd/sym/stack.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* log.h: logs with the functions that were really called. */
 #ifndef ICF_CMD_LOG_LOG_H
 #define ICF_CMD_LOG_LOG_H
-#include "icf/cmd/sym_print.h"
+#include "icf/cmd/sym/print.h"
 
 /* How to answer; everything is borrowed. */
 struct icf_sym_log_in {

@@ -3,7 +3,7 @@
 #define ICF_CMD_LOG_STATE_H
 #include "elfrw/base/vec.h"
 #include "icf/cmd/log/log.h"
-#include "icf/cmd/stack.h"
+#include "icf/cmd/sym/stack.h"
 #include "icf/trace/log_text.h"
 
 #define ICF_LOG_NO_FILE UINT32_MAX

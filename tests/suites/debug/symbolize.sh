@@ -381,6 +381,7 @@ if [ ! -x "$judge" ]; then
 fi
 for name in $(all_fixtures); do
 	load_recipe "$name"
+	fixture_fits || continue
 	for flags in "-O2 -g -gdwarf-4" "-O2 -g -gdwarf-5 -ffunction-sections"; do
 		for cc in gcc clang; do
 			have $cc || continue

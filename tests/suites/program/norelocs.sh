@@ -19,6 +19,7 @@
 same_one() {
 	local fixture=$1 cc=$2 ld=$3 name=same/$1.$2.$3 d=$WORK/same.$1.$2.$3 s bad a b before=$failures at in exact
 	load_recipe "$fixture"
+	fixture_fits || { skip "$name" "has no sources for this machine"; return; }
 	mkdir -p "$d"
 	if ! have "$cc"; then
 		skip "$name" "no $cc"

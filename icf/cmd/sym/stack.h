@@ -1,7 +1,7 @@
 /* stack.h: stacks of addresses, printed with the functions that were really called. */
-#ifndef ICF_CMD_STACK_H
-#define ICF_CMD_STACK_H
-#include "icf/cmd/sym_print.h"
+#ifndef ICF_CMD_SYM_STACK_H
+#define ICF_CMD_SYM_STACK_H
+#include "icf/cmd/sym/print.h"
 
 struct dwr_callchain;
 struct dwr_chain;

@@ -2,7 +2,7 @@
  *
  * A level that is no address of the program (an invalid line, or an address in a library) stays in
  * the stack; it says nothing about the level inside. */
-#include "icf/cmd/stack.h"
+#include "icf/cmd/sym/stack.h"
 #include "dwarf/stack/lookup.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"

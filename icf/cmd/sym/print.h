@@ -1,4 +1,4 @@
-/* sym_print.h: frames as text, in the styles of llvm-symbolizer and addr2line. */
+/* print.h: frames as text, in the styles of llvm-symbolizer and addr2line. */
 #ifndef ICF_CMD_SYM_PRINT_H
 #define ICF_CMD_SYM_PRINT_H
 #include "dwarf/symbolize/symbolize.h"

@@ -7,11 +7,11 @@
  *
  * The objects in memory decide virtual calls that the tables leave open (dwarf/stack/receiver.h).
  * Then the stack is decided once more, since a caller that is now known may decide its callee. */
-#include "icf/cmd/core.h"
+#include "icf/cmd/sym/core.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "dwarf/stack/receiver.h"
-#include "icf/cmd/stack.h"
+#include "icf/cmd/sym/stack.h"
 #include "icf/cmd/process.h"
 #include "icf/trace/unwind_dwfl.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* core.h: the stacks of a core file or a running process, printed with the functions that were
  * really called. */
-#ifndef ICF_CMD_CORE_H
-#define ICF_CMD_CORE_H
-#include "icf/cmd/sym_print.h"
+#ifndef ICF_CMD_SYM_CORE_H
+#define ICF_CMD_SYM_CORE_H
+#include "icf/cmd/sym/print.h"
 
 /* The core or process, and how to print it; everything is borrowed. */
 struct icf_core_in {

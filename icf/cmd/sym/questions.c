@@ -3,7 +3,7 @@
  * Questions that are available together are answered in the order of their addresses, so that each
  * look-up reuses what the last one read.  They are printed in their own order.  This saves a third
  * of the time for a profile, and nobody waits longer. */
-#include "icf/cmd/questions.h"
+#include "icf/cmd/sym/questions.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"

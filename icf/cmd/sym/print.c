@@ -1,5 +1,5 @@
-/* sym_print.c: see sym_print.h.  Byte for byte what llvm-symbolizer 19 prints. */
-#include "icf/cmd/sym_print.h"
+/* print.c: see print.h.  Byte for byte what llvm-symbolizer 19 prints. */
+#include "icf/cmd/sym/print.h"
 #include "elfrw/base/printable.h"
 #include <inttypes.h>
 #include <string.h>

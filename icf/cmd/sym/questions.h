@@ -1,7 +1,7 @@
 /* questions.h: answers questions about addresses and symbols, one a line. */
-#ifndef ICF_CMD_QUESTIONS_H
-#define ICF_CMD_QUESTIONS_H
-#include "icf/cmd/sym_print.h"
+#ifndef ICF_CMD_SYM_QUESTIONS_H
+#define ICF_CMD_SYM_QUESTIONS_H
+#include "icf/cmd/sym/print.h"
 
 /* The files and addresses in question, and how to print answers; everything is borrowed. */
 struct icf_questions_in {
