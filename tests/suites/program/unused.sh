@@ -217,7 +217,12 @@ exported() {
 	cat >exports.cc <<'C'
 #include <cstdio>
 #include <dlfcn.h>
-struct Offered { virtual ~Offered(); virtual int f(int n); };
+#ifdef LIBRARY
+#define OWN
+#else
+#define OWN __attribute__((visibility("hidden"))) /* only the table is offered */
+#endif
+struct Offered { OWN virtual ~Offered(); OWN virtual int f(int n); };
 extern "C" __attribute__((noinline, used, visibility("hidden"))) int live_offered(int n) { return n + 41; }
 Offered::~Offered() {}
 int Offered::f(int n) { return live_offered(n); }
