@@ -240,9 +240,9 @@ struct Offered { virtual ~Offered(); virtual int f(int n); };
 struct Mine : Offered { };
 int main() { Offered *volatile o = new Mine; Offered *volatile p = new Offered; std::printf("%d %d\n", o->f(1), p->f(2)); }
 C
-	g++ -O2 -rdynamic exports.cc -Wl,--emit-relocs -o exports -ldl && "$ICFOLD" -q --gc-functions --allow-growth exports -o exports.out
-	check unused/tables/exported "$(./exports.out)" test "$(./exports.out)" = 42
-	"$ICFOLD" verify --gc-functions exports exports.out >log 2>&1
+	g++ -O2 -rdynamic exports.cc -Wl,--emit-relocs -o offering -ldl && "$ICFOLD" -q --gc-functions --allow-growth offering -o offering.out
+	check unused/tables/exported "$(./offering.out)" test "$(./offering.out)" = 42
+	"$ICFOLD" verify --gc-functions offering offering.out >log 2>&1
 	check unused/tables/exported/verify "$(problems log)" grep -q '^equal' log
 	g++ -O2 -shared -fPIC -DLIBRARY exports.cc -Wl,--emit-relocs -o libwhole.so && "$ICFOLD" -q --gc-functions --allow-growth libwhole.so -o libexports.so
 	g++ -O2 -no-pie -fno-pie copies.cc -Wl,--emit-relocs libexports.so -Wl,-rpath,. -o copies && "$ICFOLD" -q --gc-functions --allow-growth copies -o copies.out
@@ -523,5 +523,5 @@ object middles MIDDLE 's/if (i \&\& va <= o->v.data\[i - 1\].end)/if (i \&\& va 
 object chains CHAIN 's/^\ticf_objects_of_object(&m->object, k);/;/' unused
 object users MIDDLE 's/^\t\t\t\ticf_objects_of_unit(&m->object, m->queue\[k\]);/;/' unused
 object slots MIDDLE 's/for (unsigned n = leads_to(prog, &prog->dataref.data\[i\], to); n--;)/for (unsigned n = 0; n--;)/; s/^\t\tif (!prog->dynreloc.data\[r\].relr)/\t\tif (0)/' unused
-forgotten table-exports exports 's/^\t\ttouch(o, it.sym.st_value);/;/' unused/object
+forgotten table-exports offering 's/^\t\ttouch(o, it.sym.st_value);/;/' unused/object
 finish
