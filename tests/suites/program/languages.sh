@@ -51,7 +51,7 @@ same() { if [ "$3" = 1 ]; then cmp -s <(grep -av '^ *CMP' "$1") <(grep -av '^ *C
 
 # judge NAME PROGRAM: folds and runs it, prints the test's line.
 judge() {
-	local name=$1 in=$2 d=$2.d bad='' mode opts rc loose modes='safe all'
+	local name=$1 in=$2 d=$2.d bad='' mode opts gc rc loose modes='safe all'
 	mkdir -p "$d"
 	(cd "$d" && timeout 300 "$in" >"$d/want" 2>"$d/want.err" </dev/null) 2>/dev/null
 	rc=$?
@@ -62,10 +62,13 @@ judge() {
 	# Folding in place is tried for the languages that need it most, and where linkers leave most stale relocations.
 	[[ $name = */stripped ]] && modes='safe place'
 	[[ $name = rust/relocs ]] && modes='safe all place'
+	[[ $name = */stripped ]] || modes="$modes gc"
 	for mode in $modes; do
-		opts=--icf=$mode loose=1
-		[ $mode = safe ] && loose=0
-		[ $mode = place ] && opts='--icf=all --in-place'
+		opts=--icf=$mode loose=1 gc=
+		[ "$mode" = safe ] && loose=0
+		# Nothing that is used is removed; what the runtime brings along and nobody uses is.
+		[ "$mode" = gc ] && opts='--icf=safe --gc-functions --allow-growth' loose=0 gc=--gc-functions
+		[ "$mode" = place ] && opts='--icf=all --in-place'
 		# shellcheck disable=SC2086
 		if ! "$ICFOLD" -q $opts "$in" -o "$d/out" 2>"$d/log"; then
 			bad="$mode: icfold: $(first_line "$d/log")"
@@ -77,7 +80,7 @@ judge() {
 			bad="$mode: exit status $got, not $rc"
 		elif ! same "$d/want" "$d/got" $loose; then
 			bad="$mode: prints $(diff -a "$d/want" "$d/got" | sed -n 2,4p | tr '\n' ' ' | cut -c 1-160)"
-		elif ! "$ICFOLD" verify "${opts%% *}" "$in" "$d/out" >"$d/log" 2>&1; then
+		elif ! "$ICFOLD" verify "${opts%% *}" $gc "$in" "$d/out" >"$d/log" 2>&1; then
 			bad="$mode: verify: $(tail -n 2 "$d/log" | head -n 1 | cut -c 1-200)"
 		fi
 		[ -z "$bad" ] || break

@@ -20,8 +20,11 @@ if ! compile_fixture gcc -O2 pie "$WORK/obj" || ! link_fixture gcc bfd pie "$WOR
 	not_ok self "the example does not build"
 	finish
 fi
-for mode in none safe all; do
-	if ! "$ICFOLD" -q --icf=$mode ${DEBUG_OPTION---strip-debug} "$WORK/self" -o "$WORK/self.$mode" 2>"$WORK/log"; then
+for mode in none safe all gc; do
+	how=--icf=$mode
+	[ $mode = gc ] && how='--icf=safe --gc-functions'
+	# shellcheck disable=SC2086
+	if ! "$ICFOLD" -q $how ${DEBUG_OPTION---strip-debug} "$WORK/self" -o "$WORK/self.$mode" 2>"$WORK/log"; then
 		not_ok "self/$mode" "$(first_line "$WORK/log")"
 		continue
 	fi
