@@ -16,6 +16,7 @@ sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
 profile   5 programs executed step by step, ninja among them: their profiles translated; a gigabyte of text
 clients  15 every reader of programs that is installed, on every kind of folded program
+archives  3 whole static libraries without the functions that a program does not use
 library   2 the library in 16 threads under ThreadSanitizer
 release   6 Debian and RPM packages, installed in a new system and purged
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
@@ -31,6 +32,7 @@ part() { # NAME
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
+	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
 	release) RELEASE=full bash tests/check.sh suites/tool/release.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
