@@ -57,8 +57,7 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 			pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
 		else if (in.target - u->start >= size)
 			pin(prog, in.target);
-		else if (in.kind != ELFRW_INSN_CALL && in.kind != ELFRW_INSN_JMP &&
-			 in.kind != ELFRW_INSN_JCC) {
+		else if (in.flags & ELFRW_INSN_LEA) {
 			uint64_t *slot = VEC_PUSH(&base->v);
 			if (!slot)
 				return false;

@@ -82,6 +82,7 @@ static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 	GATHER(&v->entered.v, &part->entered.v, &ok);
 	VEC_FREE(&part->inner);
 	VEC_FREE(&part->whole);
+	VEC_FREE(&part->place);
 	return ok ? NULL : &elfrw_err_nomem;
 }
 

@@ -4,11 +4,13 @@
  * change, and all that it could refer to must be at its old place. */
 #include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_STUB 256 /* bytes of a stub, at most */
+#define MAX_SMALL 4096 /* bytes of a unit in which each word may count from each place */
 
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u)
 {
@@ -82,30 +84,63 @@ static void check_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to)
 			      now);
 }
 
-/* What has no relocation: addresses relative to instructions, and what linkers write into their
- * stubs: addresses of 8 bytes, or distances of 8 bytes from a place in the stub. */
-static void check_stub(struct icf_vcode_at *at)
+/* Checks what instructions name.  Notes the places in the unit that they compute, ascending. */
+static void check_named(struct icf_vcode_at *at)
 {
-	const struct icf_v *v = at->job->v;
-	const struct elfrw_arch *arch = v->claim.arch;
-	uint64_t base[MAX_STUB / 4];
-	unsigned n = 0;
+	const struct elfrw_arch *arch = at->job->v->claim.arch;
+	struct icf_vcode_part *part = at->part;
 	struct elfrw_insn in;
+	part->place.len = 0;
 	for (uint64_t pos = 0, len; pos < at->size; pos += len ? len : arch->fill_size) {
 		len = arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in);
 		if (!len || !in.pcrel_size ||
 		    elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
 			continue;
-		if (in.target - at->u->old >= at->size)
+		if (in.target - at->u->old >= at->size) {
 			check_still(at, pos, in.target);
-		else if ((in.flags & ELFRW_INSN_LEA) && n < sizeof base / sizeof *base)
-			base[n++] = in.target;
+		} else if (in.flags & ELFRW_INSN_LEA) {
+			uint64_t *slot = VEC_PUSH(&part->place);
+			if (slot)
+				*slot = in.target;
+			else
+				part->log.nomem = true;
+		}
 	}
-	for (uint64_t pos = 0; pos + 8 <= at->size && at->size <= MAX_STUB; pos += 4) {
-		uint64_t w = elfrw_get64(at->a + pos);
-		check_still(at, pos, w);
-		for (unsigned k = 0; k < n; k++)
-			check_still(at, pos, base[k] + w);
+	if (part->place.len)
+		qsort(part->place.data, part->place.len, sizeof *part->place.data, elfrw_u64_order);
+}
+
+/* The word W, POS bytes from the unit's start, may be a distance from a place that code computes.
+ * In a large unit that is the last place before it. */
+static void check_distance(struct icf_vcode_at *at, uint64_t pos, uint64_t w)
+{
+	const struct icf_vcode_part *part = at->part;
+	size_t from = 0, to = part->place.len;
+	if (w == 0)
+		return;
+	if (at->size > MAX_SMALL) {
+		to = LOWER_BOUND(0, to, mid, part->place.data[mid] <= at->u->old + pos);
+		from = to ? to - 1 : 0;
+	}
+	for (size_t k = from; k < to; k++)
+		check_still(at, pos, part->place.data[k] + w);
+}
+
+/* What has no relocation: addresses relative to instructions, and what linkers and assemblers write
+ * into stubs and tables: addresses of 8 bytes, or distances of 4 or 8 bytes from a place in the
+ * unit.  They may stand anywhere. */
+static void check_stub(struct icf_vcode_at *at)
+{
+	check_named(at);
+	for (uint64_t pos = 0; pos + 4 <= at->size; pos++) {
+		uint64_t w = (uint64_t)(int64_t)(int32_t)elfrw_get32(at->a + pos);
+		check_distance(at, pos, w);
+		if (pos + 8 > at->size)
+			continue;
+		uint64_t eight = elfrw_get64(at->a + pos);
+		check_still(at, pos, eight);
+		if (eight != w)
+			check_distance(at, pos, eight);
 	}
 }
 

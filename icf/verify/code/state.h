@@ -37,6 +37,7 @@ struct icf_vcode_part {
 	size_t unit_span;                  /* the first one of the current unit */
 	VEC(uint64_t) inner; /* targets of the current unit's branches in it, from its start */
 	VEC(struct icf_vwhole) whole; /* of the current unit */
+	VEC(uint64_t) place;          /* opaque.c: computed by the current unit, and in it */
 	struct icf_ventries entered;
 };
 
