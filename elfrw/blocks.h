@@ -12,6 +12,10 @@
 
 #define ELFRW_BLOCK_SHIFT 8
 
+/* The size of the index follows from the addresses, so they have a limit: code is reached with
+ * 32-bit displacements. */
+#define ELFRW_BLOCKS_MAX (UINT64_C(1) << 32)
+
 struct elfrw_blocks {
 	uint64_t lo;     /* start of the first block */
 	uint32_t *first; /* by block; owned */

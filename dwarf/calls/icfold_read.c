@@ -72,10 +72,6 @@ static const char *string_at(const struct reader *rd, uint64_t off)
 	return (const char *)s->pos + off;
 }
 
-/* Code is reached with 32-bit displacements, so it cannot be larger.  The size of a table depends
- * on it. */
-#define MAX_CODE (UINT64_C(1) << 32)
-
 static struct elfrw_err *read_sections(struct reader *rd)
 {
 	struct elfrw_addrmap *map = &rd->note->map;
@@ -94,7 +90,7 @@ static struct elfrw_err *read_sections(struct reader *rd)
 		s->shndx = (uint32_t)elfrw_rbuf_uleb(r);
 		s->end_taken = elfrw_rbuf_u8(r) & 1;
 		if (!elfrw_rbuf_ok(r) || s->old < end || s->old_end < s->old ||
-		    s->old_end - map->section[0].old > MAX_CODE)
+		    s->old_end - map->section[0].old > ELFRW_BLOCKS_MAX)
 			return broken(rd, NOTE_SECTIONS, "sections are not in order");
 		end = s->old_end;
 	}

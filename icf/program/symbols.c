@@ -63,6 +63,10 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 	if (!prog->exec.len)
 		return elfrw_error("has no executable section");
 	qsort(prog->exec.data, prog->exec.len, sizeof *prog->exec.data, exec_order);
+	const struct icf_exec *last = &prog->exec.data[prog->exec.len - 1];
+	if (last->end - prog->exec.data->start > ELFRW_BLOCKS_MAX)
+		return elfrw_error_at(img->section[last->shndx].name, 0,
+				      "lies more than 4 GiB behind other code");
 	return NULL;
 }
 

@@ -151,7 +151,7 @@ bad=$(use_target aarch64)
 [ -z "$bad" ] || { skip distances/aarch64 "$bad"; finish; }
 use_target aarch64
 CC=$WORK/tools/gcc
-# As BFD's and gold's stubs for calls over more than 4 GiB.
+# The form of BFD's and gold's stubs for calls over more than 4 GiB.
 judge aarch64 eight <<-'END'
 	go 2f, ldr
 	.p2align 3

@@ -381,6 +381,19 @@ gcc -g -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o zero.o &
 "$ICFOLD" -q --allow-growth in -o out 2>err
 check layout/zero "$(first_line err)" grep -q 'code at address 0' err
 
+# --- code so far apart that nothing written about it could be read again
+printf '\t.section .away, "ax"\n\tret\n\t.section .note.GNU-stack, ""\n' >away.s
+for at in 0xc0000000 0x200000000; do
+	gcc -no-pie some.fixed.o away.s -Wl,--emit-relocs,--section-start=.away=$at -o in 2>log || { skip layout/away "$(first_line log)"; break; }
+	case $at in
+	0xc*) fold layout/away/near in out ;;
+	*)
+		"$ICFOLD" -q in -o out 2>err
+		check layout/away/far "$(first_line err)" grep -q 'more than 4 GiB behind other code .*away' err
+		;;
+	esac
+done
+
 # --- functions at odd addresses, in sections of alignment 1, whose addresses are looked at
 cat >odd.c <<'END'
 #include <stdio.h>
