@@ -10,7 +10,7 @@
  *	    icfold_stack(prog, address, NULL, n) == ICFOLD_OK)
  *		for (size_t i = 0; i < n; i++)
  *			if (icfold_level(prog, i, &a) == ICFOLD_OK && a->n_frames)
- *				puts(icfold_answer_frame(a, a->n_frames - 1)->function);
+ *				show(icfold_answer_frame(a, a->n_frames - 1)->function);
  *	icfold_close(prog);
  *
  * A handle belongs to one thread at a time; different handles have nothing in common.  The library

@@ -22,8 +22,8 @@ static void symbolize(const char *input, const char *text, const char *const *ex
 					  .e_ehsize = sizeof empty };
 	char *argv[12] = { (char *)"symbolize", (char *)"-e",
 			   (char *)fuzz_file(2, (const uint8_t *)&empty, sizeof empty) };
-	int argc = text ? 1 : 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0),
-	    out = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int argc = text ? 1 : 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0), out = dup(1),
+	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < n; i++)
 		argv[argc++] = (char *)extra[i];
 	if (text)
