@@ -12,6 +12,11 @@ recipes="cmake ninja-build meson autoconf automake libtool debhelper rpm zsh fis
 # libboost-stacktrace-dev, heaptrack and uftrace.
 clients="valgrind ltrace patchelf dwarves abigail-tools debugedit dwarfdump libunwind-dev systemtap-sdt-dev strace dwz"
 aarch64="binutils-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user"
+# On that machine g++ has the names of the cross compiler.  Debian has neither a cross compiler nor ltrace there.
+if [ "$(uname -m)" = aarch64 ]; then
+	aarch64=
+	clients=$(echo "$clients" | sed 's/ ltrace / /')
+fi
 check="$build $recipes $clients $aarch64 clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3 gdb-multiarch"
 
 case ${1:-check} in

@@ -14,6 +14,8 @@ case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
 ICFOLD=${ICFOLD:-$BUILD/icfold}
 case $ICFOLD in /*) ;; *) ICFOLD=$PWD/$ICFOLD ;; esac
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+# The machine that the test programs are for.
+MACHINE=${TARGET:-$(uname -m)}
 export BUILD ICFOLD JOBS LC_ALL=C
 ulimit -S -c 0
 
@@ -51,6 +53,14 @@ make_work() {
 need_tool() {
 	[ -x "$ICFOLD" ] && return
 	not_ok "$1" "no program at $ICFOLD"
+	finish
+}
+
+# x86_only NAME [SUITE]: the suite NAME ends here unless its programs, which are in assembler, are for this machine.  SUITE has the like
+# for AArch64.
+x86_only() {
+	[ "$MACHINE" = x86_64 ] && return
+	skip "$1" "its programs are in x86-64 assembler${2:+; $2 has those of AArch64}"
 	finish
 }
 
@@ -111,9 +121,11 @@ make_stale() {
 RUN=${RUN-}
 use_target() {
 	local t=$1-linux-gnu d=$WORK/tools c
-	TARGET=$1
+	TARGET=$1 MACHINE=$1
 	case $1 in aarch64) RUN="qemu-aarch64 -L /usr/$t" ;; *) echo "no tools for $1"; return ;; esac
-	have "${RUN%% *}" || { echo "no ${RUN%% *} (qemu-user)"; return; }
+	# This machine runs its own programs.
+	[ "$(uname -m)" = "$1" ] && RUN=
+	[ -z "$RUN" ] || have "${RUN%% *}" || { echo "no ${RUN%% *} (qemu-user)"; return; }
 	for c in gcc g++ objdump strip objcopy; do
 		have "$t-$c" || { echo "no $t-$c"; return; }
 	done
@@ -123,8 +135,11 @@ use_target() {
 	for c in gcc g++; do printf '#!/bin/sh\nexec %s -B%s/ld "$@"\n' "$t-$c" "$d" >"$d/$c"; done
 	for c in clang clang++; do printf '#!/bin/sh\nexec %s --target=%s "$@"\n' "$(command -v $c || echo false)" "$t" >"$d/$c"; done
 	for c in objdump strip objcopy; do ln -sf "$(command -v "$t-$c")" "$d/$c"; done
-	printf '#!/bin/sh\nexec gdb-multiarch -nx -iex "source %s" "$@"\n' "$TESTS/lib/qemu_gdb.py" >"$d/gdb"
-	chmod +x "$d"/gcc "$d"/g++ "$d"/clang* "$d/gdb"
+	chmod +x "$d"/gcc "$d"/g++ "$d"/clang*
+	if [ "$RUN" ]; then
+		printf '#!/bin/sh\nexec gdb-multiarch -nx -iex "source %s" "$@"\n' "$TESTS/lib/qemu_gdb.py" >"$d/gdb"
+		chmod +x "$d/gdb"
+	fi
 	export PATH=$d:$PATH TARGET RUN
 }
 
@@ -335,12 +350,12 @@ new_complaints() {
 }
 
 # fixture_fits: does the fixture (after load_recipe) have sources for the target?
-fixture_fits() { [ -z "$machines" ] || [[ " $machines " == *" ${TARGET:-$(uname -m)} "* ]]; }
+fixture_fits() { [ -z "$machines" ] || [[ " $machines " == *" $MACHINE "* ]]; }
 
 # mnemonics FILE: the program as instructions, addresses taken out: labels, mnemonics, and operands without numbers that
 # depend on where something lies.  Direct branches keep the name and the offset of what they reach.
 mnemonics() {
-	if [ "${TARGET:-}" = aarch64 ]; then
+	if [ "$MACHINE" = aarch64 ]; then
 		mnemonics_aarch64 "$1"
 		return
 	fi

@@ -123,7 +123,7 @@ core_test() { # NAME SCENARIOS COMPILER FLAG...
 			mv "$name.cores/$s.core" "$name.core"
 		fi
 		# shellcheck disable=SC2086
-		"$ICFOLD" symbolize --core="$name.core" ${TARGET:+-e "$name.folded" --sysroot="${RUN##* }"} --output-style=JSON >json 2>log
+		"$ICFOLD" symbolize --core="$name.core" ${TARGET:+-e "$name.folded" ${RUN:+--sysroot="${RUN##* }"}} --output-style=JSON >json 2>log
 		rc=$?
 		if [ "$rc:$(wc -c <log)" != 0:0 ]; then
 			not_ok "core/$name/$s" "rc $rc: $(first_line log)"
@@ -226,7 +226,7 @@ if [ ! -f $p.folded ]; then
 	skip core/files "no program"
 	finish
 fi
-if [ -n "${TARGET:-}" ]; then
+if [ "$RUN" ]; then
 	bare_cores
 	finish
 fi

@@ -12,7 +12,7 @@ need_tool dwarf
 make_work
 for_target dwarf
 INSN=1 # bytes of the shortest instruction
-[ -z "${TARGET:-}" ] || { INSN=4 && always_fold; }
+[ "$MACHINE" = x86_64 ] || { INSN=4 && always_fold; }
 SRC=$FIXTURES/dwarf
 JUDGE=${JUDGE:-$BUILD/tests/judge_dwarf}
 for t in clang ld.lld ld.gold eu-readelf eu-addr2line llvm-symbolizer llvm-dwarfdump gdb jq dwz; do

@@ -84,6 +84,7 @@ if [ "${1:-}" = --one ]; then
 fi
 
 need_tool fool
+x86_only fool
 make_work
 always_fold
 # Files at the top are shared by all programs.

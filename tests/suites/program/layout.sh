@@ -4,6 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 start_suite layout
+x86_only layout
 
 # fold NAME IN OUT [OPTION...]: folds, and verify says equal.
 fold() {

@@ -370,6 +370,7 @@ if [ "${1:-}" = --same ]; then
 fi
 
 need_tool norelocs
+x86_only norelocs norelocs_a64
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }

@@ -519,6 +519,7 @@ traps_part() {
 }
 
 need_tool relocs
+x86_only relocs aarch64
 make_work
 PARTS=${PARTS:-names nosymtab layouts distances vtables traps}
 for part in $PARTS; do "${part}_part"; done

@@ -6,6 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool unused
+x86_only unused
 make_work
 always_fold
 make_driver || { not_ok unused "cannot build the driver"; finish; }

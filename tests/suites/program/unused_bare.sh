@@ -8,6 +8,7 @@
 # shellcheck source=tests/lib/fool.sh
 . "$TESTS/lib/fool.sh"
 need_tool bare
+x86_only bare
 make_work
 always_fold
 make_driver || { not_ok bare "cannot build the driver"; finish; }

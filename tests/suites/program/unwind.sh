@@ -4,6 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool unwind
+x86_only unwind
 make_work
 
 # Frames as "name" lines; the copies _a and _b may stand for each other.

@@ -6,6 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool audit-html
+x86_only audit-html
 for t in python3 chromium chromedriver; do
 	have $t || { skip audit-html "$t is not installed (Debian: python3, chromium, chromium-driver)"; finish; }
 done

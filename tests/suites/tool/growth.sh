@@ -4,6 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool growth
+x86_only growth
 have python3 || { skip growth "no python3"; finish; }
 make_work
 slow=1

@@ -62,6 +62,7 @@ if [ "${1:-}" = --one ]; then
 fi
 
 need_tool mutants
+[ -n "${TARGET:-}" ] || x86_only mutants mutants_a64
 if [ ! -x "$MUTATE" ]; then
 	not_ok mutants "no program at $MUTATE"
 	finish

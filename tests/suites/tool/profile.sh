@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../../lib.sh"
 start_suite profile python3 g++ jq
 judge=$TESTS/judges/attribution.py
-if [ "$(uname -m)" != x86_64 ] || ! gcc -O2 -o branches "$TESTS/judges/branches.c" 2>log; then
+if [ "$MACHINE" != x86_64 ] || ! gcc -O2 -o branches "$TESTS/judges/branches.c" 2>log; then
 	skip profile "the tracer is for x86-64: $(first_line log)"
 	finish
 fi

@@ -225,7 +225,7 @@ gcc -Og -g "$WORK/inner.c" -Wl,--emit-relocs,--discard-all -o "$WORK/inner" 2>"$
 check "verify/inlined: folded" "$(first_line "$WORK/log")" grep -q ' 1 of them folded' "$WORK/table"
 check "verify/inlined" "$(tail -n 4 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 # Compilers let the impossible cases of a switch lead to the end of the function; what lies there is folded apart from it.
-if [ "$(uname -m)" = x86_64 ]; then
+if [ "$MACHINE" = x86_64 ]; then
 	cat >"$WORK/ends.S" <<'END'
 	.text
 	.macro body name, table
