@@ -47,8 +47,8 @@ $(BUILD)/libicfold.so.1: $(LIB_OBJ) icf/lib/icfold.map
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libicfold.so.1,--version-script,icf/lib/icfold.map,--no-undefined,--gc-sections,--exclude-libs,ALL \
 		-o $@ $(LIB_OBJ) -lz -lzstd -l:libiberty.a -lpthread -ldl
 $(BUILD)/libicfold.a: $(LIB_OBJ)
-	ld -r -o $(BUILD)/pic/icfold.o $(LIB_OBJ) $(shell $(CC) -print-file-name=libiberty.a)
-	objcopy -w -G 'icfold_*' $(BUILD)/pic/icfold.o
+	$(shell $(CC) -print-prog-name=ld) -r -o $(BUILD)/pic/icfold.o $(LIB_OBJ) $(shell $(CC) -print-file-name=libiberty.a)
+	$(shell $(CC) -print-prog-name=objcopy) -w -G 'icfold_*' $(BUILD)/pic/icfold.o
 	rm -f $@ && ar rcs $@ $(BUILD)/pic/icfold.o
 
 # It takes in the parts of the page as they are.
