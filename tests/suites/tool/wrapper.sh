@@ -85,7 +85,8 @@ if have clang; then matrix clang '' "$ICFOLD" --linker-wrapper -- clang; else sk
 
 # --- the ways to name the output, response files
 crt=$(gcc -print-file-name=crt1.o) && lib=$(dirname "$crt")
-plain="-dynamic-linker /lib64/ld-linux-x86-64.so.2 $crt $lib/crti.o main.o apples.o pears.o -L$lib -lc $lib/crtn.o"
+loader=$(readelf -lW "$(command -v bash)" | sed -n 's/.*interpreter: \(.*\)]/\1/p')
+plain="-dynamic-linker $loader $crt $lib/crti.o main.o apples.o pears.o -L$lib -lc $lib/crtn.o"
 named() { # NAME OUTPUT ARG...
 	local name=$1 out=$2
 	shift 2
