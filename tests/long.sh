@@ -18,6 +18,7 @@ profile   5 programs executed step by step, ninja among them: their profiles tra
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use
 library   2 the library in 16 threads under ThreadSanitizer
+host      5 icfold built for AArch64 and run by qemu: unit tests, the command line, and the same bytes as here
 release   6 Debian and RPM packages, installed in a new system and purged
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
@@ -34,6 +35,7 @@ part() { # NAME
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
+	host) HOST=full bash tests/check.sh suites/tool/host.sh ;;
 	release) RELEASE=full bash tests/check.sh suites/tool/release.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
 	esac

@@ -3,10 +3,12 @@
 #
 # The PROGRAMs (linked with --emit-relocs or not), and every fixture by SAME_CC (gcc clang), as PIE and as library, go through: all
 # ways of folding with their maps, a separate debug file, verify, audit and dump in all their forms, and PLACES (20000) addresses and
-# 200 stacks through symbolize.  FIXTURES_TOO=no: the programs alone.
+# STACKS (200) stacks through symbolize.  FIXTURES_TOO=no: the programs alone.
+# TARGET=aarch64: fixtures for that machine.  The builds may be scripts, so they may be for a machine that only qemu runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 make_work
+for_target same
 old=$(realpath "${1:?usage: same.sh OLD NEW [PROGRAM...]}")
 new=$(realpath "${2:?usage: same.sh OLD NEW [PROGRAM...]}")
 shift 2
@@ -53,7 +55,7 @@ all_of() {
 		addresses "$d/all" "${PLACES:-20000}" >"$d/places"
 		"$tool" symbolize --json -e "$d/all" <"$d/places" >"$d/places.json" 2>&1
 		"$tool" symbolize -f -i -p -e "$d/all" <"$d/places" >"$d/places.text" 2>&1
-		for form in $(seq 200); do sed -n "$((form * 4 - 3)),$((form * 4))p" "$d/places" | "$tool" symbolize --stack -e "$d/all"; done >"$d/stacks" 2>&1
+		for form in $(seq "${STACKS:-200}"); do sed -n "$((form * 4 - 3)),$((form * 4))p" "$d/places" | "$tool" symbolize --stack -e "$d/all"; done >"$d/stacks" 2>&1
 	fi
 	# Times and the folder's name differ between runs.
 	sed -i "s#$d/#D/#g; s#\"[a-z_]*\\(seconds\\|_ms\\|_time\\)\": [0-9.]*##; s#[0-9.]* s\\b##g" "$d"/*.said "$d"/*.verify "$d"/audit* "$d"/*.json "$d"/*.dump

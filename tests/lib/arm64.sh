@@ -30,17 +30,9 @@ arm64_apt() {
 	APT_CONFIG=$dir/apt.conf apt-get "$@"
 }
 
-# arm64_system DIR: fetches the packages, and unpacks them into DIR/tree, unless they are there.
-arm64_system() {
+# arm64_unpack DIR: unpacks the packages that apt fetched into DIR/tree.
+arm64_unpack() {
 	local dir=$1 name deb
-	[ -e "$dir/complete" ] && return
-	mkdir -p "$dir" && dir=$(realpath "$dir") || return
-	# shellcheck disable=SC2086
-	arm64_apt "$dir/apt" update >"$dir/log" 2>&1 &&
-		arm64_apt "$dir/apt" install -d -y --no-install-recommends $ARM64_PACKAGES >>"$dir/log" 2>&1 || {
-		tail -n 5 "$dir/log" >&2
-		return 1
-	}
 	for name in bin sbin lib; do
 		mkdir -p "$dir/tree/usr/$name"
 		[ -e "$dir/tree/$name" ] || ln -s "usr/$name" "$dir/tree/$name"
@@ -49,4 +41,18 @@ arm64_system() {
 		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir/tree" --keep-directory-symlink --exclude='./dev/*' 2>>"$dir/log"
 	done
 	touch "$dir/complete"
+}
+
+# arm64_system DIR [PACKAGES]: fetches the packages, and unpacks them into DIR/tree, unless they are there.
+arm64_system() {
+	local dir=$1
+	[ -e "$dir/complete" ] && return
+	mkdir -p "$dir" && dir=$(realpath "$dir") || return
+	# shellcheck disable=SC2086
+	arm64_apt "$dir/apt" update >"$dir/log" 2>&1 &&
+		arm64_apt "$dir/apt" install -d -y --no-install-recommends ${2:-$ARM64_PACKAGES} >>"$dir/log" 2>&1 || {
+		tail -n 5 "$dir/log" >&2
+		return 1
+	}
+	arm64_unpack "$dir"
 }
