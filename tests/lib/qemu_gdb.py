@@ -21,12 +21,20 @@ gdb.execute("set solib-search-path .")
 os.environ.setdefault("QEMU_CPU", "cortex-a76")
 
 
-def connect(socket):
-    """gdb prints where the program is then: in the dynamic linker."""
+def connect(socket, process):
+    """gdb prints where the program is then: in the dynamic linker.  The socket is there before qemu listens."""
     for c in ("file /dev/null", "redirect on", "enabled on"):
         gdb.execute("set logging " + c, to_string=True)
+    end = time.monotonic() + 60
     try:
-        gdb.execute("target remote " + socket)
+        while True:
+            try:
+                gdb.execute("target remote " + socket)
+                return
+            except gdb.error:
+                if time.monotonic() > end or process.poll() is not None:
+                    raise
+                time.sleep(0.02)
     finally:
         gdb.execute("set logging enabled off", to_string=True)
 
@@ -59,7 +67,7 @@ class Run(gdb.Command):
             if self.process.poll() is not None:
                 raise gdb.GdbError("qemu ended with %d" % self.process.returncode)
             time.sleep(0.01)
-        connect(socket)
+        connect(socket, self.process)
         gdb.execute("continue", from_tty)
 
 
