@@ -120,7 +120,8 @@ if build plain g++; then
 	base=0x7f0012340000
 	for i in 2 3 4; do printf '    @     0x%x  (unknown)\n' $((base + 0x$(off $i))); done >glog
 	for i in 2 3 4; do printf '%4d:     0x%x - <unknown>\n' "$i" $((base + 0x$(off $i))); done >rust
-	names() { grep -oE "report<$who>|$lower\\($who|main" "$1" | tr '\n' ' '; }
+	# A path may have "main" in it, too.
+	names() { sed 's| at /.*||; s|[^ (]*/||g' "$1" | grep -oE "report<$who>|$lower\\($who|main" | tr '\n' ' '; }
 	for form in glog rust; do
 		"$ICFOLD" symbolize --log -e plain.folded --base=$base <$form >filtered 2>&1
 		if [ "$(names filtered)" = "report<$who> $lower($who main " ]; then ok log/$form/base; else not_ok log/$form/base "$(first_line filtered)"; fi
