@@ -328,20 +328,15 @@ check_transcripts() {
 complaints() {
 	local f=$1
 	{
-		if have eu-elflint; then eu-elflint --gnu-ld "$f" 2>&1 | grep -v '^No errors$' | sed 's/^/elflint: /'; fi
-		{ readelf -aW "$f" 2>&1 >&3 | sed 's/^/readelf: /'; } 3>"$f.judge"
-		grep -aE '<corrupt|<unknown|Warning|Error|<invalid' "$f.judge" | sed 's/^/readelf: /'
-		if have eu-readelf; then
-			{ eu-readelf -a "$f" 2>&1 >&3 | sed 's/^/eu-readelf: /'; } 3>"$f.judge"
-			grep -aE '<INVALID|\?\?\?|<unknown|<invalid' "$f.judge" | sed 's/^/eu-readelf: /'
-		fi
-		{ objdump -d "$f" 2>&1 >&3 | sed 's/^/objdump: /'; } 3>"$f.judge"
-		grep -a '(bad)' "$f.judge" | sed 's/.*(bad).*/objdump: (bad)/'
-		{ readelf --debug-dump=frames "$f" 2>&1 >/dev/null; } | sed 's/^/frames: /'
-		rm -f "$f.judge"
-	} | sed -E "s#$f#FILE#g; s/0x[0-9a-fA-F]+/N/g; s/\b[0-9a-f]{8,16}\b/N/g; s/[0-9]+/N/g; s/ +/ /g; s/^(([a-z-]+): section \[ ?N\])/\1/;
-		s/^(elflint: section \[N\] '\.(copyrel|bss)') (not fully contained in|has type NOBITS but is read from the file in) .*/\1 \(NOBITS\) and segments/" |
+		! have eu-elflint || eu-elflint --gnu-ld "$f" 2>&1 | grep -avH --label=elflint '^No errors$'
+		readelf -aW "$f" 2>&3 | grep -aHE --label=readelf '<corrupt|<unknown|Warning|Error|<invalid'
+		! have eu-readelf || eu-readelf -a "$f" 2>&3 | grep -aHE --label=eu-readelf '<INVALID|\?\?\?|<unknown|<invalid'
+		objdump -d "$f" 2>&3 | grep -aoH --label=objdump '(bad)'
+		readelf --debug-dump=frames "$f" 2>&1 >/dev/null
+	} 3>"$f.judge" | cat - "$f.judge" | sed -E "s#$f#FILE#g; s/0x[0-9a-fA-F]+/N/g; s/\b[0-9a-f]{8,16}\b/N/g; s/[0-9]+/N/g; s/ +/ /g; s/^(([a-z-]+):section \[ ?N\])/\1/;
+		s/^(elflint:section \[N\] '\.(copyrel|bss)') (not fully contained in|has type NOBITS but is read from the file in) .*/\1 \(NOBITS\) and segments/" |
 		sort | uniq -c
+	rm -f "$f.judge"
 }
 
 # new_complaints IN OUT (files written by complaints): kinds that OUT has more of.

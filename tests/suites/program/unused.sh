@@ -14,11 +14,21 @@ cd "$WORK" || exit 1
 PARTS=${PARTS:-ways fixtures odd objects gone options mutants forgotten}
 
 names() { nm "$1" 2>/dev/null | awk '$2 ~ /[tTwWi]/ { print $3 }' | sort -u; }
+# still NAMES DEAD...: those of DEAD that are among NAMES (what names printed).
+still() {
+	local all=$'\n'$1$'\n' d
+	shift
+	for d; do
+		# A relocation that stays names it.
+		[ "$how/$d" = "safe --emit-relocs/dead_neighbour" ] && continue
+		[[ $all != *$'\n'"$d"$'\n'* ]] || echo " $how: $d is still there;"
+	done
+}
 problems() { grep -m1 ': ' "$1" | cut -c 1-200; }
 
 # judge NAME TYPE IN DEAD...: IN (after load_recipe), without its unused functions, in all modes.  DEAD: names that must be gone.
 judge() {
-	local name=$1 type=$2 in=$3 how mode loose out bad='' d
+	local name=$1 type=$2 in=$3 how mode loose out bad=''
 	shift 3
 	complaints "$in" >"$in.complaints"
 	for how in none safe all "safe --in-place" "safe --emit-relocs" "all --debug-folded=alias" "safe --debug-folded=drop" \
@@ -36,11 +46,7 @@ judge() {
 		bad="$bad$(check_transcripts "$type" "$out" $loose | sed "s/^/ $how: /; s/\$/;/")"
 		complaints "$out" >"$out.complaints"
 		bad="$bad$(new_complaints "$in.complaints" "$out.complaints" | head -n 1 | sed "s/^/ $how: new complaint: /; s/\$/;/")"
-		for d; do
-			# A relocation that stays names it.
-			[ "$how/$d" = "safe --emit-relocs/dead_neighbour" ] && continue
-			names "$out" | grep -qx "$d" && bad="$bad $how: $d is still there;"
-		done
+		bad="$bad$(still "$(names "$out")" "$@")"
 	done
 	check "$name" "$(echo "$bad" | cut -c 1-400)" test -z "$bad"
 }
@@ -133,7 +139,7 @@ done
 
 # classes NAME COMPILER LINKER TYPE FLAGS DEAD...: the classes of a fixture; DEAD: what must be gone.
 classes() {
-	local name=$1 cc=$2 ld=$3 type=$4 flags=$5 in=classes.$1 bad='' how d
+	local name=$1 cc=$2 ld=$3 type=$4 flags=$5 in=classes.$1 bad='' how now
 	shift 5
 	have "$cc" || { skip "unused/classes/$name" "no $cc"; return; }
 	# shellcheck disable=SC2086
@@ -149,10 +155,9 @@ classes() {
 		cmp -s <("./$in.out" 2>&1) "$in.said" || bad="$bad $how: it prints something else;"
 		complaints "$in.out" >"$in.out.complaints"
 		bad="$bad$(new_complaints "$in.complaints" "$in.out.complaints" | head -n 1 | sed "s/^/ $how: new complaint: /; s/\$/;/")"
-		[ "$(names "$in.out" | grep -c '^live_')" = 8 ] || bad="$bad $how: lost: $(names "$in.out" | grep '^live_' | tr '\n' ' ');"
-		for d; do
-			names "$in.out" | grep -qx "dead_$d" && bad="$bad $how: dead_$d is still there;"
-		done
+		now=$(names "$in.out")
+		[ "$(grep -c '^live_' <<<"$now")" = 8 ] || bad="$bad $how: lost: $(grep '^live_' <<<"$now" | tr '\n' ' ');"
+		bad="$bad$(still "$now" "${@/#/dead_}")"
 	done
 	"$ICFOLD" -q --gc-functions=functions "$in" -o "$in.out" 2>log
 	names "$in.out" | grep -qx dead_weak_table || bad="$bad functions: dead_weak_table is gone;"
