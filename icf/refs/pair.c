@@ -156,6 +156,27 @@ static void leave(const struct finder *f, struct icf_ref *high)
 	high->flags |= ICF_REF_NAMED;
 }
 
+/* Does the only relocation at PLACE name TARGET? */
+static bool names(const struct finder *f, uint64_t place, uint64_t target)
+{
+	uint64_t named;
+	return is_named(f, place, target, target + 1, &named);
+}
+
+/* Do relocations tell, of HIGH and of each of the N halves LOW, that it is for the same address?
+ * Those of loads from the GOT do, which linkers relax to additions.  Then whatever else enters
+ * between the halves comes with the high half of this address. */
+static bool all_named(const struct finder *f, const struct icf_ref *high, const struct icf_ref *low,
+		      size_t n)
+{
+	uint64_t start = f->u->start, target = low[0].target;
+	bool ok = f->rel && !f->prog->exec.data[f->u->sec].misplaced &&
+		  names(f, start + high->off, target);
+	for (size_t i = 0; i < n && ok; i++)
+		ok = low[i].target == target && names(f, start + low[i].off, target);
+	return ok;
+}
+
 /* HIGH has the low halves from FIRST on; ALL: no others. */
 static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t first, bool all)
 {
@@ -170,7 +191,8 @@ static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t f
 	for (size_t i = 0; i < n && !(all && one); i++)
 		ELFRW_TRY(refuse_frames(f, &low[i]));
 	/* Low halves of data never change, whatever enters between the halves. */
-	if (n && ((all && (data || (one && !f->jumps))) || !may_move(f->prog, high))) {
+	bool alone = one && n && (!f->jumps || all_named(f, high, low, n));
+	if (n && ((all && (data || alone)) || !may_move(f->prog, high))) {
 		high->target = low[0].target;
 		high->flags = computes ? ICF_REF_LEA : 0;
 		if (high->target - f->u->start < f->u->end - f->u->start)

@@ -109,6 +109,30 @@ static void find_name(const struct icf_vcode_at *at, struct icf_vhalf *h, uint64
 		h->named &= h->name >= low && h->name - low < size;
 }
 
+/* Could a slot of the GOT lie in the page of FORM from PAGE on? */
+static bool may_hold_slots(const struct icf_vclaim *c, const struct elfrw_form *form, uint64_t page)
+{
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const Elf64_Shdr *sh = &c->in.section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && (sh->sh_flags & SHF_WRITE) &&
+		    sh->sh_addr < page + page_of(form) && page < sh->sh_addr + sh->sh_size)
+			return true;
+	}
+	return false;
+}
+
+/* The kind of the relocation D of a field of FORM.  Linkers turn a load from the GOT into an
+ * addition, whose number is not scaled, and keep the relocations. */
+static enum elfrw_reloc_kind kind_now(const struct icf_vclaim *c, const struct elfrw_reloc_desc *d,
+				      const struct elfrw_form *form, uint64_t page)
+{
+	if (d->kind != ELFRW_RELOC_GOTPCREL || !d->form)
+		return d->kind;
+	if (form->base == ELFRW_BASE_PAGE)
+		return may_hold_slots(c, form, page) ? d->kind : ELFRW_RELOC_PCREL;
+	return form->shift == 0 && c->arch->form[d->form].shift ? ELFRW_RELOC_LOW : d->kind;
+}
+
 /* Does a relocation tell that the field of FORM at POS, whose page is PAGE if it is a high half, is
  * a half of the address *TO of code? */
 static bool is_told(const struct icf_vcode_at *at, const struct elfrw_form *form, uint64_t pos,
@@ -122,10 +146,11 @@ static bool is_told(const struct icf_vcode_at *at, const struct elfrw_form *form
 	    !(c->in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR) || !icf_v_in_exec(c, *to))
 		return false;
 	struct elfrw_reloc_desc d = c->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	enum elfrw_reloc_kind kind = kind_now(c, &d, form, page);
 	if (form->base == ELFRW_BASE_PAGE)
-		return d.kind == ELFRW_RELOC_PCREL && d.form &&
+		return kind == ELFRW_RELOC_PCREL && d.form &&
 		       c->arch->form[d.form].base == ELFRW_BASE_PAGE && (*to & ~rest) == page;
-	return form->base == ELFRW_BASE_IN_PAGE && d.kind == ELFRW_RELOC_LOW &&
+	return form->base == ELFRW_BASE_IN_PAGE && kind == ELFRW_RELOC_LOW &&
 	       elfrw_form_number(form, at->a + pos) << form->shift == (*to & rest);
 }
 

@@ -303,6 +303,66 @@ for ld in bfd lld; do
 	check reach.$ld/folds "spare_b stays" folded reach.$ld.safe spare_b
 done
 
+# --- addresses from the GOT ----------------------------------------------------------------------------------------------
+# lld and mold turn the load of an address into an addition and keep its relocations.  These tell that both halves are of `target`,
+# also in a function with an indirect jump.  `target` is too far for adr, and moves.
+cat macros.s - >got.s <<'END'
+	.text
+	function picks
+	stp	x29, x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset x29, -16
+	.cfi_offset x30, -8
+	and	x1, x0, #3
+	adrp	x2, .Lcases
+	add	x2, x2, #:lo12:.Lcases
+	ldrb	w2, [x2, x1]
+	adr	x1, .Lbase
+	add	x1, x1, w2, sxtb #2
+	br	x1
+.Lbase:
+	add	x0, x0, #1
+	b	.Lend
+.Lother:
+	add	x0, x0, #2
+.Lend:
+	adrp	x2, :got:target
+	ldr	x2, [x2, #:got_lo12:target]
+	blr	x2
+	ldp	x29, x30, [sp], #16
+	.cfi_restore x29
+	.cfi_restore x30
+	.cfi_def_cfa_offset 0
+	ret
+	done picks
+	.section .rodata
+.Lcases: .byte 0, (.Lother - .Lbase) / 4, 0, (.Lother - .Lbase) / 4
+	.text
+	function filler
+	.rept 300000
+	eor	x0, x0, #1
+	.endr
+	ret
+	done filler
+	twin	twin_a
+	twin	twin_b
+	function target
+	mov	x1, #9
+	mul	x0, x0, x1
+	ret
+	done target
+END
+main_of picks filler twin_a twin_b target >got.c
+for ld in bfd lld mold; do
+	link got.$ld $ld -fPIE -pie || continue
+	run_both got.$ld
+	run_both got.$ld all
+	"$ICFOLD" -v got.$ld -o got.out 2>got.said
+	check got.$ld/moves "$(grep pinned got.said | tail -n 1)" eval "folded got.$ld.safe twin_b && ! grep -q 'reach of bytes' got.said"
+	[ $ld = bfd ] || check got.$ld/relaxed "no addition" eval \
+		"objdump -d --disassemble=picks got.$ld | grep -A1 'adrp.*x2, .*target\|adrp.*filler' | grep -q 'add.*x2, x2'"
+done
+
 # --- rules taken out -----------------------------------------------------------------------------------------------------
 # An icfold that lacks a rule makes a wrong program of one of these: the sound verifier says so, or nothing can be made.
 load_recipe asm_a64

@@ -3,12 +3,13 @@
 #
 #   system.sh [FILE...]    these files; without: a share of /usr/bin and /usr/lib/MACHINE, or with SYSTEM=full all that are below
 #                              /usr/bin, /usr/sbin, /usr/lib, /usr/libexec and /opt (each file once, whatever its names)
+#   TARGET=aarch64 ARM64=DIR system.sh    all programs of Debian's arm64 packages, which are fetched to DIR once (tests/lib/arm64.sh)
 #
-# Every 64-bit x86-64 program and shared library that is a regular file.  A crash, a file that takes too long, a fold that fails
+# Every 64-bit program and shared library of the machine that is a regular file.  A crash, a file that takes too long, a fold that fails
 # with anything but a reason, an output that is larger than its input, and a verifier that says anything but "equal" count as
 # failures; a refusal with a reason does not.  Where folding is not worth it, the output must be the input byte for byte, and what
 # --allow-growth makes is verified.
-# EVERY=N takes each Nth file; OPTS are more options for the fold (OPTS=--gc-functions: verify then allows it, too); SYSTEM_LOG=FILE keeps the table, one line a file:
+# EVERY=N takes each Nth file; OPTS are more options for the fold (--gc-functions and --icf=all: for verify, too); SYSTEM_LOG=FILE keeps the table, one line a file:
 # level, verify, file before and after, code before and after, pinned, milliseconds of the fold, folded (functions, or "as-is" for
 # an output that is the input), name, reason, bytes of removed functions.
 # shellcheck source=tests/lib.sh
@@ -21,10 +22,12 @@ LIMIT=${LIMIT:-300} # seconds
 # Share for `make check`: one of each kind.
 share="bin/bash bin/sort bin/perl bin/python3.11 bin/gawk bin/xz lib/libstdc++.so.6 lib/libcrypto.so.3 lib/libc.so.6 lib/libz.so.1 bin/ld.bfd bin/sed"
 
-# programs: of the paths on standard input, each with a NUL behind it, the regular files that are 64-bit x86-64 programs or libraries, each file once.
+# programs: of the paths on standard input, each with a NUL behind it, the regular files that are 64-bit programs or libraries of the
+# machine, each file once.
 programs() {
 	python3 -c '
 import os, stat, sys
+machine = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}[sys.argv[1]]
 seen = set()
 for path in sys.stdin.buffer.read().split(b"\0")[:-1]:
     try:
@@ -36,12 +39,18 @@ for path in sys.stdin.buffer.read().split(b"\0")[:-1]:
             head = f.read(20)
     except OSError:
         continue
-    if head[:6] == b"\x7fELF\x02\x01" and head[16:20] in (b"\x02\x00\x3e\x00", b"\x03\x00\x3e\x00"):
-        sys.stdout.buffer.write(path + b"\0")'
+    if head[:6] == b"\x7fELF\x02\x01" and head[16:20] in (b"\x02\x00" + machine, b"\x03\x00" + machine):
+        sys.stdout.buffer.write(path + b"\0")' "$MACHINE"
 }
 
 list() {
 	local f d lib
+	if [ "$MACHINE" = aarch64 ] && [ -n "${ARM64:-}" ]; then
+		# shellcheck source=tests/lib/arm64.sh
+		. "$TESTS/lib/arm64.sh"
+		arm64_system "$ARM64" && find "$ARM64/tree" -xdev -type f -size +3k -print0 | sort -z
+		return
+	fi
 	if [ "${SYSTEM:-}" = full ]; then
 		# A separate debug file is not a program.
 		find /usr/bin /usr/sbin /usr/lib /usr/libexec /opt -xdev -path /usr/lib/debug -prune -o -type f -print0 2>/dev/null | sort -z
@@ -62,7 +71,10 @@ stat_of() { sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p" "$2"; }
 may_grow() { case " ${OPTS:-} " in *" --allow-growth "* | *" --in-place "* | *" --emit-vtables "*) return 0 ;; esac; return 1; }
 
 # What verify has to be told.
-verify_opts() { case " ${OPTS:-} " in *" --gc-functions "*) echo --gc-functions ;; esac; }
+verify_opts() {
+	local o
+	for o in ${OPTS:-}; do case $o in --gc-functions | --icf=all) echo "$o" ;; esac; done
+}
 
 # fold_one FILE FOLDER [OPTION...]: sets rc and ms.
 fold_one() {
@@ -130,7 +142,7 @@ fi
 if [ $# != 0 ]; then printf '%s\0' "$@"; else list; fi >"$WORK/all"
 programs <"$WORK/all" | sed -zn "0~${EVERY:-1}p" >"$WORK/list"
 if [ ! -s "$WORK/list" ]; then
-	skip system "no x86-64 programs here"
+	skip system "no programs of $MACHINE here"
 	finish
 fi
 table=${SYSTEM_LOG:-$WORK/table}
