@@ -22,6 +22,9 @@ _icfold_options() { # COMMAND
 	profile)
 		echo "--to= --undecided= --event= --forward --debug-file= --debug-file-directory= --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
+	symbols)
+		echo "--format= -o --output= --debug-file= --debug-file-directory= --threads= -q --quiet -v --verbose -h --help -V --version"
+		;;
 	dump)
 		echo "--map --groups --removed --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
@@ -40,6 +43,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
 	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed" ;;
 	profile--undecided) echo "kept drop spread" ;;
+	symbols--format) echo "breakpad" ;;
 	fold--icf) echo "safe all none" ;;
 	fold--gc-functions) echo "objects functions" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;
@@ -85,7 +89,7 @@ _icfold() {
 		fi
 	done
 	case ${COMP_WORDS[1]} in
-	fold | verify | symbolize | inlines | profile | dump | audit | --linker-wrapper) ((COMP_CWORD > 1)) && command=${COMP_WORDS[1]} ;;
+	fold | verify | symbolize | inlines | profile | symbols | dump | audit | --linker-wrapper) ((COMP_CWORD > 1)) && command=${COMP_WORDS[1]} ;;
 	esac
 	# "--option=value" is three words, since = separates words.
 	if [[ $cur == = ]]; then
@@ -114,7 +118,7 @@ _icfold() {
 	fi
 	_icfold_files -f "$cur"
 	if ((COMP_CWORD == 1)); then
-		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines profile dump audit help" -- "$cur")
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines profile symbols dump audit help" -- "$cur")
 	fi
 }
 complete -F _icfold icfold

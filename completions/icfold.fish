@@ -1,7 +1,7 @@
 # icfold.fish: completion of icfold's commands, options and values for fish.
 function __icfold_command
     set -l words (commandline -opc)
-    if set -q words[2]; and contains -- $words[2] fold verify symbolize inlines profile dump audit --linker-wrapper
+    if set -q words[2]; and contains -- $words[2] fold verify symbolize inlines profile symbols dump audit --linker-wrapper
         echo $words[2]
     else
         echo fold
@@ -17,6 +17,7 @@ complete -c icfold -n '__fish_is_first_arg' -a verify -d 'prove that a program i
 complete -c icfold -n '__fish_is_first_arg' -a symbolize -d 'names and lines of addresses'
 complete -c icfold -n '__fish_is_first_arg' -a inlines -d 'inlined copies of a function and their callers'
 complete -c icfold -n '__fish_is_first_arg' -a profile -d 'a profile of a folded program, for the program before folding'
+complete -c icfold -n '__fish_is_first_arg' -a symbols -d 'what is known of the code of a program, for other tools'
 complete -c icfold -n '__fish_is_first_arg' -a dump -d 'what folding recorded in a file'
 complete -c icfold -n '__fish_is_first_arg' -a audit -d 'what folding would save, and why not more'
 complete -c icfold -n '__fish_is_first_arg' -a help -d 'the help of a command'
@@ -114,6 +115,15 @@ complete -c icfold -n '__icfold_is inlines' -l verbose -s v -d 'say more'
 complete -c icfold -n '__icfold_is inlines' -l help -s h -d 'print this help'
 complete -c icfold -n '__icfold_is inlines' -l version -s V -d 'print the version'
 
+complete -c icfold -n '__icfold_is symbols' -l format -x -a 'breakpad' -d 'what to write'
+complete -c icfold -n '__icfold_is symbols' -l output -s o -r -d 'write there'
+complete -c icfold -n '__icfold_is symbols' -l debug-file -r -d 'the separate debug file'
+complete -c icfold -n '__icfold_is symbols' -l debug-file-directory -x -a '(__fish_complete_directories)' -d 'where separate debug files are'
+complete -c icfold -n '__icfold_is symbols' -l threads -x -d 'use N threads'
+complete -c icfold -n '__icfold_is symbols' -l quiet -s q -d 'print results and errors only'
+complete -c icfold -n '__icfold_is symbols' -l verbose -s v -d 'say more'
+complete -c icfold -n '__icfold_is symbols' -l help -s h -d 'print this help'
+complete -c icfold -n '__icfold_is symbols' -l version -s V -d 'print the version'
 complete -c icfold -n '__icfold_is profile' -l to -x -a 'perfscript profgen bolt autofdo pprof collapsed' -d 'what to write'
 complete -c icfold -n '__icfold_is profile' -l undecided -x -a 'kept drop spread' -d 'what becomes of undecided samples'
 complete -c icfold -n '__icfold_is profile' -l event -x -d 'only samples of this event'

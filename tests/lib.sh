@@ -82,7 +82,7 @@ start_suite() {
 always_fold() {
 	cat >"$WORK/always-fold" <<-END
 		#!/bin/sh
-		case \${1:-} in verify | symbolize | inlines | dump | audit | profile | --linker-wrapper) exec "$ICFOLD" "\$@" ;; esac
+		case \${1:-} in verify | symbolize | inlines | dump | audit | profile | symbols | --linker-wrapper) exec "$ICFOLD" "\$@" ;; esac
 		exec "$ICFOLD" --allow-growth "\$@"
 	END
 	chmod +x "$WORK/always-fold"

@@ -39,6 +39,7 @@ BELOW = {
     "icf/audit": ["icf"],
     "icf/trace": ["dwarf/stack"],
     "icf/profile": ["icf/trace"],
+    "icf/export": ["dwarf/stack"],
     # The verifier shares readers with the fold, but nothing that decides or writes.
     "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
@@ -52,7 +53,7 @@ BELOW = {
     "icf/cmd/perf": ["icf/cmd"],  # one family in four folders
     "icf/cmd/log": ["icf/cmd"],
     "icf/cmd/sym": ["icf/cmd"],
-    "icf/cmd": ["icf/audit", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
+    "icf/cmd": ["icf/audit", "icf/export", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",
@@ -70,6 +71,7 @@ FRONT = {
     "icf/verify/lines/lines",
     "icf/audit/audit",
     "icf/profile/profile",
+    "icf/export/export",
     "icf/trace/unwind_dwfl",
     "icf/cmd/log/log",
     "icf/cmd/perf/perf",

@@ -15,6 +15,7 @@ matrix   40 every combination of fixture, compiler, linker, optimisation and kin
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
 profile   5 programs executed step by step, ninja among them: their profiles translated; a gigabyte of text
+symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use
 library   2 the library in 16 threads under ThreadSanitizer
@@ -32,6 +33,7 @@ part() { # NAME
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
+	symbols) SYMBOLS=full bash tests/check.sh suites/tool/symbols.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;

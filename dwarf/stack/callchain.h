@@ -21,6 +21,7 @@
 struct elfrw_image;
 struct dwr_callchain;
 struct dwr_vtables;
+struct dwr_calls;
 
 enum dwr_chain_by {
 	DWR_BY_NOTHING,  /* undecided, or there was nothing to decide */
@@ -65,6 +66,13 @@ void dwr_callchain_close(struct dwr_callchain *cc);
 
 /* The decoded .debug_icfold section, or NULL; borrowed. */
 const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc);
+
+/* The call tables; direct calls by site, caller and DIE, virtual ones by site and slot. */
+const struct dwr_calls *dwr_callchain_calls(const struct dwr_callchain *cc);
+
+/* The K-th function (unit of the address map) that the DIE at .debug_info offset DIE describes a
+ * part of; UINT32_MAX: there are not so many. */
+uint32_t dwr_callchain_die_unit(const struct dwr_callchain *cc, uint64_t die, size_t k);
 
 /* Decides the stack ADDR (N addresses as linked, innermost first: a PC, then return addresses).
  * VTABLE, unless NULL, holds for each level the vtable address (as linked) of the object that the

@@ -236,3 +236,16 @@ const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc)
 {
 	return cc->note;
 }
+
+const struct dwr_calls *dwr_callchain_calls(const struct dwr_callchain *cc)
+{
+	return &cc->calls;
+}
+
+uint32_t dwr_callchain_die_unit(const struct dwr_callchain *cc, uint64_t die, size_t k)
+{
+	size_t i = dwr_chain_first_die(cc, die);
+	if (k >= cc->die.len - i || cc->die.data[i + k].die != die)
+		return UINT32_MAX;
+	return cc->die.data[i + k].unit;
+}

@@ -287,13 +287,12 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	return err;
 }
 
-struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				  uint64_t die, uint32_t member, uint64_t address,
-				  struct dwr_sym_inside *ret)
+/* The place in the cache for a function, emptied if it held another one. */
+static struct dwr_sym_body *slot_for(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				     uint64_t die, uint32_t member)
 {
 	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];
-	*ret = (struct dwr_sym_inside){ .body = body };
 	if (body->unit != unit || body->die != die || body->member != member) {
 		body->unit = unit;
 		body->die = die;
@@ -301,6 +300,24 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 		body->asked = 0;
 		body->flat = false;
 	}
+	return body;
+}
+
+struct elfrw_err *dwr_sym_body_of(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				  uint64_t die, uint32_t member, const struct dwr_sym_body **ret)
+{
+	struct dwr_sym_body *body = slot_for(sym, unit, die, member);
+	uint32_t node;
+	*ret = body;
+	return body->flat ? NULL : dwr_sym_warn(sym, fill_body(sym, body, false, 0, &node));
+}
+
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				  uint64_t die, uint32_t member, uint64_t address,
+				  struct dwr_sym_inside *ret)
+{
+	struct dwr_sym_body *body = slot_for(sym, unit, die, member);
+	*ret = (struct dwr_sym_inside){ .body = body };
 	if (!body->flat) {
 		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
 		struct elfrw_err *err = fill_body(sym, body, one, address, &ret->node);

@@ -248,6 +248,115 @@ bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint
 	return false;
 }
 
+/* ---- all that a table says of a range ---- */
+
+/* Adds [LO, HI) as far as it lies in [FROM, TO). */
+static struct elfrw_err *push_run(struct dwr_sym_runs *runs, const struct dwr_sym_run *run,
+				  uint64_t from, uint64_t to)
+{
+	uint64_t lo = run->lo > from ? run->lo : from, hi = run->hi < to ? run->hi : to;
+	if (lo >= hi)
+		return NULL;
+	struct dwr_sym_run *slot = VEC_PUSH(runs);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = (struct dwr_sym_run){ lo, hi, run->place };
+	return NULL;
+}
+
+/* A walk over a sequence. */
+struct walk {
+	const struct dwr_line_header *h;
+	struct dwr_line_state m;
+	struct dwr_sym_run run;   /* of the last row */
+	bool some;                /* there was one */
+	uint64_t from, to;        /* what is asked for */
+	enum dwr_line_event last; /* what ended it */
+};
+
+/* Walks to the end of the sequence, or past what is asked for. */
+static struct elfrw_err *walk_runs(struct walk *w, struct dwr_sym_runs *runs)
+{
+	struct dwr_sym_run *r = &w->run;
+	for (;;) {
+		w->last = run(w->h, &w->m);
+		if (w->last != DWR_LINE_AT_ROW && w->last != DWR_LINE_AT_SEQUENCE_END)
+			return NULL;
+		r->hi = w->m.row.address;
+		if (w->some && r->hi > r->lo)
+			ELFRW_TRY(push_run(runs, r, w->from, w->to));
+		if (w->last == DWR_LINE_AT_SEQUENCE_END)
+			return NULL;
+		/* A row below the one before it counts from there on. */
+		if (!w->some || w->m.row.address > r->lo)
+			r->lo = w->m.row.address;
+		r->place = place_of(&w->m);
+		w->some = true;
+		w->m.row.discriminator = 0;
+		if (r->lo >= w->to)
+			return NULL;
+	}
+}
+
+/* The part [FROM, TO) of SEQ. */
+static struct elfrw_err *runs_of_seq(const struct dwr_lines *l, const struct seq *seq,
+				     uint64_t from, uint64_t to, struct dwr_sym_runs *runs)
+{
+	struct walk w = { .h = &l->h, .from = from, .to = to };
+	size_t s = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid,
+			       l->stop.data[mid].address <= from);
+	if (s > seq->stop) {
+		const struct stop *stop = &l->stop.data[s - 1];
+		w.run = (struct dwr_sym_run){ stop->address, 0, stop->place };
+		w.some = true;
+		w.m = machine_at(&l->h, stop->off, stop->address, &stop->place);
+	} else
+		w.m = dwr_line_start(&l->h, seq->off);
+	return walk_runs(&w, runs);
+}
+
+struct elfrw_err *dwr_lines_runs(const struct dwr_lines *l, uint64_t lo, uint64_t hi,
+				 struct dwr_sym_runs *runs)
+{
+	size_t i = LOWER_BOUND(0, l->seq.len, mid, l->seq.data[mid].hi <= lo);
+	while (lo < hi && i < l->seq.len) {
+		const struct seq *seq = first_holding(l, lo);
+		uint64_t end = seq ? seq->hi : hi;
+		/* One that ends earlier comes first as soon as it begins. */
+		for (size_t k = i; k < l->seq.len && k < i + MAX_TRIES; k++) {
+			if (seq == &l->seq.data[k])
+				break;
+			if (l->seq.data[k].lo > lo && l->seq.data[k].lo < end)
+				end = l->seq.data[k].lo;
+		}
+		if (seq)
+			ELFRW_TRY(runs_of_seq(l, seq, lo, end < hi ? end : hi, runs));
+		lo = end;
+		while (i < l->seq.len && l->seq.data[i].hi <= lo)
+			i++;
+	}
+	return NULL;
+}
+
+struct elfrw_err *dwr_lines_runs_in(const struct dwr_lines *l, uint64_t off, uint32_t n,
+				    uint64_t lo, uint64_t hi, struct dwr_sym_runs *runs)
+{
+	struct walk w = { .h = &l->h, .from = lo, .to = hi };
+	if (off >= l->h.end - l->h.program)
+		return NULL;
+	w.m = dwr_line_start(&l->h, l->h.program + off);
+	for (uint32_t i = 0; i < n; i++) {
+		w.some = false;
+		ELFRW_TRY(walk_runs(&w, runs));
+		while (w.last == DWR_LINE_AT_ROW)
+			w.last = run(&l->h, &w.m);
+		if (w.last != DWR_LINE_AT_SEQUENCE_END)
+			return NULL;
+		dwr_line_reset(&l->h, &w.m);
+	}
+	return NULL;
+}
+
 static size_t slot_of(uint64_t off, size_t n_slots)
 {
 	return (size_t)((off * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (n_slots - 1);

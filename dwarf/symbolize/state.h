@@ -113,6 +113,9 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym);
 /* Lists the offsets of all units of FILE in file->unit_off. */
 struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *file);
 
+/* Completes sym->units: all units with their code. */
+struct elfrw_err *dwr_sym_unit_spans(struct dwr_sym *sym);
+
 /* ---- die.c ---- */
 
 /* The values of one DIE that a symbolizer needs, as in the file; `form` 0: not there. */
@@ -212,7 +215,37 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 				  uint64_t die, uint32_t member, uint64_t address,
 				  struct dwr_sym_inside *ret);
 
+/* The whole of that function, laid out flat; *RET has no nodes if the DIE cannot be read.  Valid
+ * until the next call of this or of dwr_sym_body_at(). */
+struct elfrw_err *dwr_sym_body_of(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				  uint64_t die, uint32_t member, const struct dwr_sym_body **ret);
+
+/* ---- symbolize.c ---- */
+
+/* The own function of MEMBER at ADDRESS of the shared body: RET->body NULL: none. */
+struct elfrw_err *dwr_sym_member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
+				      struct dwr_sym_unit **unit, struct dwr_sym_inside *ret);
+
 /* ---- line.c ---- */
+
+/* A run of code with one place. */
+struct dwr_sym_run {
+	uint64_t lo, hi;
+	struct dwr_place place;
+};
+
+struct dwr_sym_runs {
+	struct dwr_sym_run *data; /* owned */
+	size_t len, cap;
+};
+
+/* Appends what dwr_lines_find() says of [LO, HI), in ascending order. */
+struct elfrw_err *dwr_lines_runs(const struct dwr_lines *lines, uint64_t lo, uint64_t hi,
+				 struct dwr_sym_runs *runs);
+
+/* The same for dwr_lines_find_in(), in the order of the sequences. */
+struct elfrw_err *dwr_lines_runs_in(const struct dwr_lines *lines, uint64_t off, uint32_t n,
+				    uint64_t lo, uint64_t hi, struct dwr_sym_runs *runs);
 
 /* The line table of UNIT, indexed at the first call; NULL in unit->lines: none. */
 struct elfrw_err *dwr_sym_unit_lines(struct dwr_sym *sym, struct dwr_sym_unit *unit);

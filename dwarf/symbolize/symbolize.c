@@ -366,8 +366,8 @@ struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned
 
 /* Finds the member's own function.  Its DIEs may be in several units, each with a copy that the
  * linker merged.  The first unit counts, as for other addresses, and in it the last DIE. */
-static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
-				     struct chain *c)
+struct elfrw_err *dwr_sym_member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
+				      struct dwr_sym_unit **ret_unit, struct dwr_sym_inside *ret)
 {
 	const struct dwr_icfold_member *m = &sym->note.member[member];
 	const struct dwr_icfold_die *die = m->n_dies ? sym->note.dies + m->die : NULL;
@@ -378,11 +378,11 @@ static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint6
 			i++;
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->in));
-		c->unit = unit;
-		if (c->in.body->node.len)
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, ret));
+		*ret_unit = unit;
+		if (ret->body->node.len)
 			return NULL;
-		c->in.body = NULL;
+		ret->body = NULL;
 	}
 	return NULL;
 }
@@ -455,7 +455,7 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	struct chain c = { 0 };
 	/* The places come first: the body's data are in a cache that another look-up may reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));
-	ELFRW_TRY(member_body(sym, member, address, &c));
+	ELFRW_TRY(dwr_sym_member_body(sym, member, address, &c.unit, &c.in));
 	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)
 		ELFRW_TRY(alias_place(sym, address, &c));
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));

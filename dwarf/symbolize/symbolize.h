@@ -130,8 +130,14 @@ struct dwr_sym_symbol {
 	const char *file;      /* of a local symbol: the STT_FILE symbol before it; NULL: none */
 	bool in_other_section; /* at an address: it is only the last symbol before, without a size,
 				* and its section ends before the address */
+	bool several, object;  /* of dwr_sym_symbol_next() */
 };
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret);
+
+/* The I-th address that symbols have, in ascending order, with the symbol for it as above, and *I
+ * moves on.  SEVERAL: other symbols have it, too; OBJECT: it is one of data.  false: there are no
+ * more. */
+bool dwr_sym_symbol_next(struct dwr_sym *sym, size_t *i, struct dwr_sym_symbol *ret);
 
 /* Finds the FROM-th or a later symbol named NAME: true, *RET, and in *FROM the index to continue
  * from; false: no more. */

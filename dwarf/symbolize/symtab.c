@@ -11,6 +11,7 @@
 struct entry {
 	uint64_t address, size;
 	uint32_t index, name;
+	bool several; /* other symbols have the address */
 };
 
 struct by_name {
@@ -155,15 +156,17 @@ static bool sort_table(struct dwr_symtab *t)
 			t->entry.len = 0;
 			return false;
 		}
-		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name };
+		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name, false };
 	}
 	if (t->entry.len)
 		qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
 	size_t n = 0;
 	for (size_t i = 0; i < t->entry.len; i++) {
-		if (n && t->entry.data[n - 1].address == t->entry.data[i].address)
+		bool several = n && t->entry.data[n - 1].address == t->entry.data[i].address;
+		if (several)
 			n--;
-		t->entry.data[n++] = t->entry.data[i];
+		t->entry.data[n] = t->entry.data[i];
+		t->entry.data[n++].several = several;
 	}
 	t->entry.len = n;
 	t->sorted = true;
@@ -191,7 +194,7 @@ static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret
 		    (found && (v < best.address || (v == best.address && s.st_size < best.size))) ||
 		    !counts(t, &s))
 			continue;
-		best = (struct entry){ v, s.st_size, (uint32_t)i, s.st_name };
+		best = (struct entry){ v, s.st_size, (uint32_t)i, s.st_name, false };
 		found = true;
 	}
 	*ret = best;
@@ -261,6 +264,22 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 		return false;
 	fill(t, &e, ret);
 	ret->in_other_section = !e.size && in_other_section(t, &e, address);
+	return true;
+}
+
+bool dwr_sym_symbol_next(struct dwr_sym *sym, size_t *i, struct dwr_sym_symbol *ret)
+{
+	struct dwr_symtab *t = table(sym);
+	if (!t || !t->image || (!t->sorted && !sort_table(t))) {
+		sym->nomem |= t && t->image;
+		return false;
+	}
+	if (*i >= t->entry.len)
+		return false;
+	const struct entry *e = &t->entry.data[(*i)++];
+	fill(t, e, ret);
+	ret->several = e->several;
+	ret->object = (get(t, e->index).st_info & 15) == STT_OBJECT;
 	return true;
 }
 
@@ -347,7 +366,9 @@ bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
 		if (i >= t->n)
 			return false;
 		Elf64_Sym s = get(t, i);
-		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		fill(t,
+		     &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name, false },
+		     ret);
 		*from = i + 1;
 		return true;
 	}
@@ -355,7 +376,9 @@ bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
 		Elf64_Sym s = get(t, i);
 		if (!counts(t, &s) || !is_named(t, &s, name, len))
 			continue;
-		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		fill(t,
+		     &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name, false },
+		     ret);
 		*from = i + 1;
 		return true;
 	}

@@ -236,29 +236,52 @@ static struct elfrw_err *read_bare(struct dwr_sym *sym)
 	return dwr_spans_flatten(&sym->units, true);
 }
 
+/* Each part of the index, read at the first call. */
+static struct elfrw_err *read_listed(struct dwr_sym *sym)
+{
+	if (sym->units_read)
+		return NULL;
+	struct dwr_spans listed = { 0 };
+	sym->units_read = true;
+	sym->units.len = 0;
+	struct elfrw_err *err = read_index(sym, &listed);
+	free(listed.data);
+	return err;
+}
+
+static struct elfrw_err *read_others(struct dwr_sym *sym)
+{
+	if (sym->others_read)
+		return NULL;
+	struct dwr_spans listed = { 0 };
+	sym->others_read = true;
+	sym->units.len = 0;
+	struct elfrw_err *err = read_index(sym, &listed);
+	if (!err)
+		err = add_others(sym, &listed);
+	free(listed.data);
+	return err;
+}
+
+struct elfrw_err *dwr_sym_unit_spans(struct dwr_sym *sym)
+{
+	sym->units_read = true;
+	ELFRW_TRY(read_others(sym));
+	if (sym->bare_read || !sym->bare.len)
+		return NULL;
+	sym->bare_read = true;
+	return read_bare(sym);
+}
+
 struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address, struct dwr_sym_unit **ret)
 {
 	*ret = NULL;
-	if (!sym->units_read) {
-		struct dwr_spans listed = { 0 };
-		sym->units_read = true;
-		sym->units.len = 0;
-		struct elfrw_err *err = read_index(sym, &listed);
-		free(listed.data);
-		ELFRW_TRY(err);
-	}
+	ELFRW_TRY(read_listed(sym));
 	ELFRW_TRY(look_up(sym, address, ret));
 	if (*ret)
 		return NULL;
 	if (!sym->others_read) {
-		struct dwr_spans listed = { 0 };
-		sym->others_read = true;
-		sym->units.len = 0;
-		struct elfrw_err *err = read_index(sym, &listed);
-		if (!err)
-			err = add_others(sym, &listed);
-		free(listed.data);
-		ELFRW_TRY(err);
+		ELFRW_TRY(read_others(sym));
 		ELFRW_TRY(look_up(sym, address, ret));
 		if (*ret)
 			return NULL;

@@ -359,6 +359,15 @@ static bool may_call_indirectly(const uint8_t *code, size_t size)
 /* DW_CFA_def_cfa: sp + 0.  The return address is in its register. */
 static const uint8_t entry_cfi[] = { 0x0c, 31, 0 };
 
+static const char *const breakpad_register[] = {
+	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
+	"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+	"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",  [64] = "v0",
+	"v1",  "v2",  "v3",  "v4",  "v5",  "v6",  "v7",  "v8",  "v9",  "v10", "v11",
+	"v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+	"v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31",
+};
+
 const struct elfrw_arch elfrw_arch_aarch64 = {
 	.name = "AArch64",
 	.machine = EM_AARCH64,
@@ -390,6 +399,9 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.dwarf_ra = 30,
 	.dwarf_arg = { 0, 1 },
 	.dwarf_registers = 96,
+	.breakpad = "arm64",
+	.breakpad_register = breakpad_register,
+	.n_breakpad_registers = sizeof breakpad_register / sizeof *breakpad_register,
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,
 	.model = &elfrw_aarch64_model,

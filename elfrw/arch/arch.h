@@ -182,6 +182,11 @@ struct elfrw_arch {
 	/* DWARF register numbers (psABI): of the stack pointer, the return address column, and the
 	 * first two arguments; how many numbers unwind tables have rules for. */
 	uint8_t dwarf_sp, dwarf_ra, dwarf_arg[2], dwarf_registers;
+	/* What Breakpad calls the architecture, and the registers, by DWARF number; NULL: it has no
+	 * name for one. */
+	const char *breakpad;
+	const char *const *breakpad_register;
+	unsigned n_breakpad_registers;
 	/* From the frame pointer of a function that has set it up to its CFA; 0: it varies. */
 	uint8_t frame_depth;
 	/* The CFI that holds throughout a thunk (DWARF instructions), and the CFA's offset from the

@@ -199,6 +199,13 @@ static const int64_t dynamic_code[] = { 0x70000000, 0 };
  * -8). */
 static const uint8_t entry_cfi[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
 
+static const char *const breakpad_register[] = {
+	"$rax",   "$rdx",   "$rcx",   "$rbx",   "$rsi",   "$rdi",   "$rbp",  "$rsp",  "$r8",
+	"$r9",    "$r10",   "$r11",   "$r12",   "$r13",   "$r14",   "$r15",  "$rip",  "$xmm0",
+	"$xmm1",  "$xmm2",  "$xmm3",  "$xmm4",  "$xmm5",  "$xmm6",  "$xmm7", "$xmm8", "$xmm9",
+	"$xmm10", "$xmm11", "$xmm12", "$xmm13", "$xmm14", "$xmm15",
+};
+
 const struct elfrw_arch elfrw_arch_x86_64 = {
 	.name = "x86-64",
 	.machine = EM_X86_64,
@@ -228,6 +235,9 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.dwarf_ra = 16,
 	.dwarf_arg = { 5, 4 },
 	.dwarf_registers = 17,
+	.breakpad = "x86_64",
+	.breakpad_register = breakpad_register,
+	.n_breakpad_registers = sizeof breakpad_register / sizeof *breakpad_register,
 	.frame_depth = 16,
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,

@@ -9,6 +9,7 @@ int icf_cmd_inlines(int argc, char **argv);
 int icf_cmd_verify(int argc, char **argv);
 int icf_cmd_audit(int argc, char **argv);
 int icf_cmd_profile(int argc, char **argv);
+int icf_cmd_symbols(int argc, char **argv);
 int icf_cmd_wrap(int argc, char **argv);
 
 /* Prints "icfold: COMMAND: TEXT" and how to get help; returns the exit status.  COMMAND is NULL for

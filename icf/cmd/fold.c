@@ -31,6 +31,7 @@ static const char usage[] =
 	"  symbolize                  functions, files and lines of addresses, stacks, cores, profiles\n"
 	"  inlines                    where a function was inlined\n"
 	"  profile                    a profile of a folded program, for the program before folding\n"
+	"  symbols                    what is known of a program's code, for other tools\n"
 	"  audit                      what folding would save, and what stands in the way\n"
 	"  dump                       what folding recorded in a file\n"
 	"  --linker-wrapper           run a linker, then fold what it has linked\n"

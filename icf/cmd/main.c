@@ -10,10 +10,15 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } command[] = {
-	{ "fold", icf_cmd_fold },           { "dump", icf_cmd_dump },
-	{ "symbolize", icf_cmd_symbolize }, { "inlines", icf_cmd_inlines },
-	{ "verify", icf_cmd_verify },       { "audit", icf_cmd_audit },
-	{ "profile", icf_cmd_profile },     { "--linker-wrapper", icf_cmd_wrap },
+	{ "fold", icf_cmd_fold },
+	{ "dump", icf_cmd_dump },
+	{ "symbolize", icf_cmd_symbolize },
+	{ "inlines", icf_cmd_inlines },
+	{ "verify", icf_cmd_verify },
+	{ "audit", icf_cmd_audit },
+	{ "profile", icf_cmd_profile },
+	{ "symbols", icf_cmd_symbols },
+	{ "--linker-wrapper", icf_cmd_wrap },
 };
 enum { N_COMMANDS = sizeof command / sizeof *command };
 

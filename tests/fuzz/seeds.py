@@ -53,6 +53,7 @@ def seeds(name, elf):
     if packed:
         save("compressed", name, whole)
         save("symbolize", name, elf.data)
+        save("symbols", name, elf.data)
         return
     save("info", name, whole)
     save("indices", name, whole)
@@ -83,6 +84,7 @@ def seeds(name, elf):
         save("note", name, zlib.decompress(data[24:]) if note.flags & 0x800 else data)
     save("elf", name, elf.data)
     save("symbolize", name, elf.data)
+    save("symbols", name, elf.data)
     save("fold", name, elf.data)
 
 

@@ -37,6 +37,7 @@ def commands(pair):
         "symbolize a folded file": ["symbolize", "--output-style=JSON", "-e", out] + ask_out + ["main"],
         "symbolize --stack": ["symbolize", "--stack", "-e", out] + ask_out,
         "inlines": ["inlines", pair.name, in_],
+        "symbols": ["symbols", "--format=breakpad", out],
         "dump": ["dump", "--all", out],
         "audit": ["audit", "--threads=1", "--json", in_],
         "audit --why": ["audit", "--threads=1", "--json", "--why=*", in_],

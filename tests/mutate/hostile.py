@@ -486,6 +486,7 @@ def commands(pair, side, bad, out):
     yield ["symbolize", "-e", bad, "-a"] + ask
     yield ["symbolize", "--stack", "--output-style=JSON", "-e", bad] + ask
     yield ["inlines", pair.name, bad]
+    yield ["symbols", "--format=breakpad", bad]
     yield ["dump", "--all", bad]
     yield ["verify", "--threads=1"] + ([bad, other] if side == "in" else [other, bad])
     if side == "in":

@@ -108,6 +108,10 @@ misused "unrecognized option '--frobnicate'" inlines --frobnicate main prog
 misused 'expected FILE, the folded program' profile
 misused "unrecognized option '--frobnicate'" profile --frobnicate prog
 misused '--to=gcov: must be perfscript, profgen, bolt, autofdo, pprof or collapsed' profile --to=gcov prog
+misused 'expected FILE' symbols --format=breakpad
+misused 'expected --format=FORMAT' symbols prog
+misused "unrecognized option '--frobnicate'" symbols --frobnicate prog
+misused '--format=dwarf: must be breakpad' symbols --format=dwarf prog
 misused 'expected two files, IN and OUT' verify prog
 misused "unrecognized option '--frobnicate'" verify --frobnicate prog prog
 misused '--icf=none: must be safe or all' verify --icf=none prog prog
@@ -117,7 +121,7 @@ misused "unrecognized option '--frobnicate'" --linker-wrapper --frobnicate -- ld
 misused "expected -- and the linker's command behind it" --linker-wrapper
 
 # What all commands share: the general options, and whole names of options.
-for c in fold verify symbolize inlines profile audit dump --linker-wrapper; do
+for c in fold verify symbolize inlines profile symbols audit dump --linker-wrapper; do
 	run r help "$c"
 	mv r.out help.out
 	run q "$c" --help
@@ -133,6 +137,7 @@ for c in fold verify symbolize inlines profile audit dump --linker-wrapper; do
 		readelf -hW folded | sed -nE 's/^ *Entry point address: *(0x[0-9a-f]*)$/ \1\/\1\/P\/-\/-\/0 /p' >perf.txt
 		arg=(folded perf.txt)
 		;;
+	symbols) arg=(--format=breakpad prog) ;;
 	dump) arg=(folded) && "$ICFOLD" prog -o folded ;; *) arg=(prog) ;;
 	esac
 	run r "$c" -q -v --threads=2 "${arg[@]}"
@@ -149,7 +154,7 @@ for wrong in audti:audit verfy:verify symbolise:symbolize dmup:dump; do
 	check "cli/meant-${wrong#*:}" "$(first_line r.err)" grep -qx "icfold: '${wrong%:*}' is neither a command nor a file; did you mean '${wrong#*:}'?" r.err
 done
 run r --help
-check cli/help-commands "$(first_line r.out)" bash -c '[ "$(sed -n "/^Commands:/,/^$/p" r.out | grep -cE "^  (fold|verify|symbolize|inlines|profile|audit|dump|--linker-wrapper|help)")" = 9 ] && [ "$(head -n 6 r.out | grep -c ^Commands:)" = 1 ]'
+check cli/help-commands "$(first_line r.out)" bash -c '[ "$(sed -n "/^Commands:/,/^$/p" r.out | grep -cE "^  (fold|verify|symbolize|inlines|profile|symbols|audit|dump|--linker-wrapper|help)")" = 10 ] && [ "$(head -n 6 r.out | grep -c ^Commands:)" = 1 ]'
 run r inlines --json main prog
 check cli/inlines-json "$(head -n 2 r.out | tr '\n' ' ')" python3 -c 'import json; json.load(open("r.out"))'
 run r symbolize --json -e prog main

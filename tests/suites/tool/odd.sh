@@ -54,7 +54,7 @@ for depth in 2147483647 99999999999999999999; do
 done
 
 # --- nowhere to print to
-for c in '' fold verify symbolize inlines profile dump audit --linker-wrapper 'help dump'; do
+for c in '' fold verify symbolize inlines profile symbols dump audit --linker-wrapper 'help dump'; do
 	for o in --help --version; do
 		case $c:$o in help*:--help | --linker*:--version) continue ;; help*) o= ;; esac
 		# shellcheck disable=SC2086

@@ -1,0 +1,98 @@
+#!/bin/bash
+# symbols.sh: `icfold symbols`: what other programs' formats say of a program, folded and not, is what llvm-symbolizer says of the
+# unfolded one and, of unwind rules, what readelf reads.  tests/judges/symfile.py has readers of the formats.
+# SYMBOLS=full: ninja, protoc and sqlite, with time and memory.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite symbols python3 llvm-symbolizer-19 readelf
+judge=$TESTS/judges/symfile.py
+source=$FIXTURES/profile/called.cc
+
+# judged LABEL FORMAT OLD NEW FILE LEAST: the judge agrees.
+judged() {
+	local said
+	said=$(python3 "$judge" "$2" "$3" "$4" "$5" "$6" 2>&1)
+	check "symbols/$1" "$(tail -n 3 <<<"$said" | tr '\n' ' ' | cut -c 1-400)" grep -q ' 0 wrong$' <<<"$said"
+}
+# both LABEL LEAST OLD NEW: all formats of the program OLD, and of NEW, which is OLD folded.
+both() {
+	local f p
+	# shellcheck disable=SC2043
+	for f in breakpad; do
+		for p in "$3" "$4"; do
+			if "$ICFOLD" symbols --format="$f" "$p" -o out.sym 2>err && [ ! -s err ]; then
+				judged "$1-$f-$([ "$p" = "$3" ] && echo unfolded || echo folded)" "$f" "$3" "$p" out.sym "$2"
+			else
+				not_ok "symbols/$1-$f" "$(first_line err)"
+			fi
+		done
+	done
+}
+# build LABEL COMPILER FLAG...: LABEL.old, LABEL.new
+build() {
+	local n=$1
+	shift
+	have "$1" || { skip "symbols/$n" "no $1"; return 1; }
+	"$@" -w -ffunction-sections -Wl,--emit-relocs "$source" -o "$n.old" >log 2>&1 && "$ICFOLD" -q --icf=all --allow-growth "$n.old" -o "$n.new" 2>>log && return
+	not_ok "symbols/$n" "build: $(first_line log)"
+	return 1
+}
+build gcc5 g++ -O2 -gdwarf-5 || finish
+both gcc5 150 gcc5.old gcc5.new
+build gcc4 g++ -O2 -gdwarf-4 -no-pie -fno-pic && both gcc4 150 gcc4.old gcc4.new
+build clang clang++ -O2 -gdwarf-5 && both clang 150 clang.old clang.new
+[ "$MACHINE" = aarch64 ] || { build arm aarch64-linux-gnu-g++ -O2 -g && both arm 150 arm.old arm.new; }
+
+# The judge sees what is wrong.
+"$ICFOLD" symbols --format=breakpad gcc5.new -o good.sym
+# shellcheck disable=SC2016
+for change in '/^INLINE 0/d' 's/^\([0-9a-f]* [0-9a-f]*\) \([0-9]*\) /\1 1\2 /' 's/^FUNC m/FUNC/' 's/^FUNC \([0-9a-f]* [0-9a-f]*\) 0 ma/FUNC \1 0 am/' \
+	's/rsp 16/rsp 24/' 's/\.ra: 0/.ra: $rip/' '/^STACK CFI [0-9]/d' 's/^MODULE Linux x86_64 ./&0/'; do
+	[ "$MACHINE" = x86_64 ] || continue
+	sed "$change" good.sym >bad.sym
+	cmp -s good.sym bad.sym && continue
+	check "symbols/judge $change" "not noticed" bash -c '! python3 "$@" 2>&1 | grep -q " 0 wrong$"' - "$judge" breakpad gcc5.old gcc5.new bad.sym
+done
+
+# A debug file of its own: found, named, and read alone.  Its program has the unwind tables.
+objcopy --only-keep-debug gcc5.new apart.debug && objcopy --strip-debug --add-gnu-debuglink=apart.debug gcc5.new apart 2>log
+"$ICFOLD" symbols --format=breakpad apart 2>err | sed 1d >apart.sym
+check symbols/debuglink "$(diff apart.sym <(sed 1d good.sym) | head -n 3 | tr '\n' ' ')$(first_line err)" cmp -s apart.sym <(sed 1d good.sym)
+mv apart.debug named.debug
+"$ICFOLD" symbols --format=breakpad --debug-file=named.debug apart 2>err | sed 1d >apart.sym
+check symbols/debug-file "$(first_line err)" cmp -s apart.sym <(sed 1d good.sym)
+"$ICFOLD" symbols --format=breakpad named.debug 2>err | sed 1d >apart.sym
+check symbols/debug-only "$(first_line err)" cmp -s apart.sym <(sed '1d; /^STACK/d' good.sym)
+
+# Without debug information there are the symbols.
+strip --strip-debug gcc5.old -o bare
+"$ICFOLD" symbols --format=breakpad bare >bare.sym
+check symbols/bare "$(grep -c ^PUBLIC bare.sym) symbols" [ "$(grep -c '^PUBLIC' bare.sym)" -ge 25 -a "$(grep -c '^FUNC' bare.sym)" = 0 -a "$(grep -c '^STACK' bare.sym)" -gt 20 ]
+
+# Outputs are whole or not at all.
+printf old >kept.sym
+"$ICFOLD" symbols --format=breakpad /bin/false/x -o kept.sym 2>err
+rc=$?
+check symbols/missing "status $rc: $(first_line err)" [ $rc = 2 -a "$(cat kept.sym)" = old ]
+"$ICFOLD" symbols --format=breakpad gcc5.old -o gcc5.old 2>err
+rc=$?
+check symbols/input "status $rc: $(first_line err)" [ $rc = 2 -a "$(head -c 4 gcc5.old | tail -c 3)" = ELF ]
+"$ICFOLD" symbols --format=breakpad gcc5.old >/dev/full 2>err
+rc=$?
+check symbols/full "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" = 1 ]
+"$ICFOLD" symbols --format=breakpad "$source" 2>err >out.sym
+rc=$?
+check symbols/text "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" = 1 -a ! -s out.sym ]
+
+if [ "${SYMBOLS:-}" = full ]; then
+	for c in ninja protoc sqlite-g; do
+		prog=$(bash "$TESTS/corpus.sh" "$c" 2>log)
+		if [ -n "$prog" ] && "$ICFOLD" -q "$prog" -o "$c.new" 2>>log; then
+			cp "$prog" "$c.old"
+			both "$c" 5000 "$c.old" "$c.new"
+		else
+			skip "symbols/$c" "$(first_line log)"
+		fi
+	done
+fi
+finish
