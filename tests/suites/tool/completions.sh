@@ -34,7 +34,7 @@ bash_gives() { # NAME WANT WORD...
 	got=$(complete_bash "${@:3}")
 	check "completions/bash-$1" "gives $got" test "$got" = "$2"
 }
-bash_gives command 'symbolize ' icfold sym
+bash_gives command 'symbolize ' icfold symboli
 bash_gives command-or-file 'dump ' icfold dum
 bash_gives file 'file.txt ' icfold fil
 bash_gives option '--icf= ' icfold --ic
@@ -70,7 +70,7 @@ if have fish; then
 		got=$(complete_fish "$3")
 		check "completions/fish-$1" "gives $got" test "$got" = "$2"
 	}
-	fish_gives command 'symbolize ' 'icfold symb'
+	fish_gives command 'symbolize ' 'icfold symboli'
 	fish_gives value '--icf=safe ' 'icfold --icf=s'
 	fish_gives command-option '--no-debug ' 'icfold verify --no-d'
 	fish_gives wrapper '--linker-wrapper ' 'icfold --linker'
@@ -95,7 +95,7 @@ X
 		timeout 300 zsh -f zsh.try "$D" "$3" >zsh.out 2>&1
 		check "completions/zsh-$1" "gives $(tr -d '\r' <zsh.out | tail -n 3 | tr '\n' ' ' | cut -c 1-200)" grep -qF -- "$2" zsh.out
 	}
-	zsh_gives command 'icfold symbolize' symb
+	zsh_gives command 'icfold symbolize' symboli
 	zsh_gives command-option 'verify --no-debug' 'verify --no-d'
 	zsh_gives value '--icf=safe' '--icf=s'
 else
