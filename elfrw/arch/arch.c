@@ -2,17 +2,24 @@
 #include "elfrw/arch/arch.h"
 #include <string.h>
 
+static const struct elfrw_arch *const known[] = {
+	&elfrw_arch_x86_64,
+	&elfrw_arch_aarch64,
+};
+enum { N_KNOWN = sizeof known / sizeof *known };
+
 const struct elfrw_arch *elfrw_arch_for(uint16_t machine)
 {
-	static const struct elfrw_arch *const known[] = {
-		&elfrw_arch_x86_64,
-		&elfrw_arch_aarch64,
-	};
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+	for (size_t i = 0; i < N_KNOWN; i++) {
 		if (known[i]->machine == machine)
 			return known[i];
 	}
 	return NULL;
+}
+
+const struct elfrw_arch *elfrw_arch_nth(size_t i)
+{
+	return i < N_KNOWN ? known[i] : NULL;
 }
 
 const struct elfrw_arch *elfrw_arch_of(const Elf64_Ehdr *eh)

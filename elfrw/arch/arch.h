@@ -244,6 +244,9 @@ bool elfrw_dynamic_is_code(const struct elfrw_arch *arch, int64_t tag);
 /* The table for E_MACHINE, or NULL when it is not supported. */
 const struct elfrw_arch *elfrw_arch_for(uint16_t machine);
 
+/* The Ith of all tables, or NULL behind the last. */
+const struct elfrw_arch *elfrw_arch_nth(size_t i);
+
 /* The table for the machine of a file with header EH.  _of: or NULL. */
 const struct elfrw_arch *elfrw_arch_of(const Elf64_Ehdr *eh);
 struct elfrw_err *elfrw_arch_find(const Elf64_Ehdr *eh, const struct elfrw_arch **ret);

@@ -1,7 +1,6 @@
 /* cmdline.c: see cmdline.h. */
 #include "icf/cmd/cmdline.h"
 #include "icf/cmd/cmd.h"
-#include "icf/cli/version.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +93,7 @@ int icf_cmdline_next(struct icf_cmdline *c)
 		case 'q': c->quiet = true; break;
 		case 'v': c->verbose++; break;
 		case 'h': return leave(c, icf_print_help(c->usage));
-		case 'V': return leave(c, icf_print_help("icfold " ICF_VERSION "\n"));
+		case 'V': return leave(c, icf_print_version());
 		case OPT_THREADS:
 			if (!icf_threads(optarg, &c->threads))
 				return leave(c, icf_usage_error(c->command,

@@ -53,6 +53,9 @@ void icf_cmdline_init(struct icf_cmdline *c, const char *shorts, const struct op
  * nothing more to print. */
 int icf_cmdline_next(struct icf_cmdline *c);
 
-/* Prints TEXT, a help or a version, on standard output; returns the exit status. */
+/* Prints TEXT, a help, on standard output; returns the exit status. */
 int icf_print_help(const char *text);
+
+/* The same for the version, and what this build can do (icf/cmd/version.c). */
+int icf_print_version(void);
 #endif

@@ -9,7 +9,6 @@
 #include "icf/cmd/process.h"
 #include "icf/report.h"
 #include "icf/verify/verify.h"
-#include "icf/cli/version.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -498,7 +497,7 @@ int icf_cmd_fold(int argc, char **argv)
 	else if (opt.help)
 		status = icf_print_help(usage);
 	else if (opt.version)
-		status = icf_print_help("icfold " ICF_VERSION "\n");
+		status = icf_print_version();
 	else
 		status = icf_fold_file(&opt, NULL);
 	icf_options_deinit(&opt);

@@ -76,6 +76,6 @@ done
 # deps-check and fuzzers are for other targets only.
 missing=$(comm -23 <(sed -n 's/^\.PHONY: //p' "$ROOT/Makefile" | tr ' ' '\n' | grep -vxE 'deps-check|fuzzers' | sort) <(make -s -C "$ROOT" help | awk '{ print $1 }' | sort))
 check docs/make-help "make help does not name: $(echo "$missing" | tr '\n' ' ')" test -z "$missing"
-version=$("$ICFOLD" --version | sed 's/icfold //')
+version=$("$ICFOLD" --version | sed -n '1s/icfold //p')
 check docs/changelog-version "version $version is not in CHANGELOG.md" grep -qE "^## $version( |\$)" "$ROOT/CHANGELOG.md"
 finish

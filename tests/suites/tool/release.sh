@@ -8,6 +8,15 @@ version=$(sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' "$ROOT/icf/cli/version.h")
 check release/version/debian "$(head -n 1 "$ROOT/debian/changelog")" [ "$(sed -n '1s/^icfold (\(.*\)) .*/\1/p' "$ROOT/debian/changelog")" = "$version" ]
 check release/version/rpm "$(grep '^Version' "$ROOT/rpm/icfold.spec")" [ "$(sed -n 's/^Version: //p' "$ROOT/rpm/icfold.spec")" = "$version" ]
 check release/version/changes "$(sed -n 3p "$ROOT/CHANGELOG.md")" grep -q "^## $version" "$ROOT/CHANGELOG.md"
+check release/version/man "$(grep -l '^\.Os icfold' "$ROOT"/man/* | head -n 1)" [ "$(grep -h '^\.Os icfold' "$ROOT"/man/*.? | sort -u)" = ".Os icfold $version" ]
+# What the program says: the version alone in the first line; then what it can do, without gaps.
+for c in "" profile verify; do "$ICFOLD" $c --version; done | sort | uniq -c >said
+check release/version/program "$(head -n 2 said)" awk -v v="icfold $version" '$1 != 3 { exit 1 } { sub(/^ *3 /, ""); n += $0 == v } END { exit n != 1 }' said
+"$ICFOLD" --version >said
+check release/version/first "$(head -n 1 said)" [ "$(head -n 1 said)" = "icfold $version" ]
+check release/version/architectures "$(grep Arch said)" [ "$(grep -c 'extern const struct elfrw_arch ' "$ROOT/elfrw/arch/arch.h")" = "$(sed -n 's/^Architectures: //p' said | wc -w)" ]
+check release/version/profiles "$(grep Prof said)" [ "$(sed -n 's/^Profiles: //p' said)" = "$("$ICFOLD" profile --help | sed -n 's/.*--to=\([a-z]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//')" ]
+check release/version/libraries "$(grep Lib said)" grep -qE '^Libraries: elfutils/[0-9.]+ zlib/[0-9.]+ zstd/[0-9.]+ xxhash/[0-9.]+$' said
 
 # --- the tarball ------------------------------------------------------------------------------------------------------------
 if have git && have xz && git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1; then
