@@ -20,3 +20,18 @@ plant() {
 		return 1
 	fi
 }
+
+# forget TEST PROGRAM FILE SED SEEN OPTION...: an icfold whose FILE is as SED makes it removes something from PROGRAM (in $WORK) that is
+# used; verify says SEEN (a regular expression).
+forget() {
+	local test=$1 name=${1##*/} prog=$WORK/$2 file=$3 sed=$4 seen=$5 log=$WORK/log
+	shift 5
+	[ -x "$prog" ] || { skip "$test" "no program ${prog##*/}"; return; }
+	plant "$test" "$file" "$sed" || return
+	if ! "$WORK/$name" -q --gc-functions "$@" "$prog" -o "$WORK/wrong" 2>"$log"; then
+		not_ok "$test" "nothing is made: $(first_line "$log")"
+		return
+	fi
+	"$ICFOLD" verify --gc-functions "$prog" "$WORK/wrong" >"$log" 2>&1
+	check "$test" "$(tail -n 1 "$log")" grep -qE "^($seen): " "$log"
+}

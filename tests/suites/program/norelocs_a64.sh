@@ -85,11 +85,32 @@ filler() {
 	END
 }
 
+# The frame of `odd`, which calls.
+cat >frame.s <<'END'
+	.macro begin_odd
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	stp x29, x30, [sp, -16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	.endm
+	.macro end_odd
+	ldp x29, x30, [sp], 16
+	.cfi_restore 30
+	.cfi_restore 29
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size odd, . - odd
+	.endm
+END
 # build NAME FLAGS...: main.c with NAME.s.
 build() {
 	local name=$1
 	shift
-	{ echo '	.text'; filler 1; cat; filler 2; echo '	.section .note.GNU-stack,"",@progbits'; } >"$name.s"
+	{ echo '	.text'; cat frame.s; filler 1; cat; filler 2; echo '	.section .note.GNU-stack,"",@progbits'; } >"$name.s"
 	if gcc -O1 -fno-ipa-icf -fno-toplevel-reorder main.c "$name.s" "$@" -o "$name" >"$name.log" 2>&1; then
 		run_all "$name"
 	else
@@ -100,13 +121,7 @@ build() {
 # --- halves ------------------------------------------------------------------------------------------------------------------
 # One path has the high half, the other the low one, as GCC writes it: the function stays, and so does all in its page.
 build split <<'END'
-	.globl odd
-	.type odd, @function
-odd:	.cfi_startproc
-	stp x29, x30, [sp, -16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset 29, -16
-	.cfi_offset 30, -8
+	begin_odd
 	adrp x1, seven
 	cbz w0, 1f
 	adrp x1, eight
@@ -114,34 +129,16 @@ odd:	.cfi_startproc
 	b 2f
 1:	add x1, x1, :lo12:seven
 2:	blr x1
-	ldp x29, x30, [sp], 16
-	.cfi_restore 30
-	.cfi_restore 29
-	.cfi_def_cfa_offset 0
-	ret
-	.cfi_endproc
-	.size odd, . - odd
+	end_odd
 END
 
 # Both halves in one run: the function moves with all others.
 build whole <<'END'
-	.globl odd
-	.type odd, @function
-odd:	.cfi_startproc
-	stp x29, x30, [sp, -16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset 29, -16
-	.cfi_offset 30, -8
+	begin_odd
 	adrp x1, seven
 	add x1, x1, :lo12:seven
 	blr x1
-	ldp x29, x30, [sp], 16
-	.cfi_restore 30
-	.cfi_restore 29
-	.cfi_def_cfa_offset 0
-	ret
-	.cfi_endproc
-	.size odd, . - odd
+	end_odd
 END
 check whole/compact "$(grep -m 1 place whole.all.log)" grep -q '^icfold: compact, references from the code' whole.all.log
 check whole/folds "$(folds whole.all) folded, 4 expected" test "$(folds whole.all)" -ge 4
@@ -149,24 +146,12 @@ check whole/moves "it stays" test "$(address whole.all seven)" != "$(address who
 
 # A number is added to the address of a function: the sum is another one, and both stay.
 build sum <<'END'
-	.globl odd
-	.type odd, @function
-odd:	.cfi_startproc
-	stp x29, x30, [sp, -16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset 29, -16
-	.cfi_offset 30, -8
+	begin_odd
 	adrp x1, near
 	add x1, x1, :lo12:near
 	add x1, x1, 68 // far - near
 	blr x1
-	ldp x29, x30, [sp], 16
-	.cfi_restore 30
-	.cfi_restore 29
-	.cfi_def_cfa_offset 0
-	ret
-	.cfi_endproc
-	.size odd, . - odd
+	end_odd
 	.macro twin name
 	.type \name, @function
 \name:	.cfi_startproc
@@ -259,7 +244,7 @@ END
 # --- kinds of output ---------------------------------------------------------------------------------------------------------
 while read -r name flags; do
 	# shellcheck disable=SC2086
-	build "$name" $flags <<<"$(sed -n '/globl odd/,/size odd/p' whole.s)"
+	build "$name" $flags <<<"$(sed -n '/^\tbegin_odd/,/^\tend_odd/p' whole.s)"
 done <<'END'
 kind.protected -mbranch-protection=standard
 kind.pages4 -Wl,-z,max-page-size=4096

@@ -486,18 +486,8 @@ part_wanted forgotten || finish
 
 cd "$ROOT" || exit 1
 . "$TESTS/lib/plant.sh"
-# forgotten NAME PROGRAM SED: the marking without a rule removes something from PROGRAM that is used; verify says so.
-forgotten() {
-	local name=$1 prog=$WORK/$2 log=$WORK/log
-	[ -x "$prog" ] || { skip "unused/forgotten/$name" "no program $2"; return; }
-	plant "unused/forgotten/$name" "icf/fold/${4:-unused}" "$3" || return
-	if ! "$WORK/$name" -q --gc-functions --allow-growth "$prog" -o "$WORK/wrong" 2>"$log"; then
-		not_ok "unused/forgotten/$name" "nothing is made: $(first_line "$log")"
-		return
-	fi
-	"$ICFOLD" verify --gc-functions "$prog" "$WORK/wrong" >"$log" 2>&1
-	check "unused/forgotten/$name" "$(tail -n 1 "$log")" grep -q '^removed code that nothing reaches: ' "$log"
-}
+# forgotten NAME PROGRAM SED [FILE]: the marking without a rule.
+forgotten() { forget "unused/forgotten/$1" "$2" "icf/fold/${4:-unused}" "$3" 'removed code that nothing reaches' --allow-growth; }
 forgotten words fixed 's/for (unsigned k = leads_to(prog, d, to); k--;)/for (unsigned k = 0; k--;)/'
 forgotten entry pie 's/if (prog->img->ehdr.e_entry)/if (0)/'
 forgotten exports library 's/^\t\tmark_address(m, it.sym.st_value);/;/'

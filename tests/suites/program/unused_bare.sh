@@ -206,18 +206,8 @@ fi
 part_wanted forgotten || finish
 cd "$ROOT" || exit 1
 . "$TESTS/lib/plant.sh"
-# forgotten NAME PROGRAM FILE SED: without a rule something is removed from PROGRAM that is used; verify says so.
-forgotten() {
-	local name=$1 prog=$WORK/$2 log=$WORK/log
-	[ -x "$prog" ] || { skip "bare/forgotten/$name" "no program $2"; return; }
-	plant "bare/forgotten/$name" "$3" "$4" || return
-	if ! "$WORK/$name" -q --gc-functions --in-place "$prog" -o "$WORK/wrong" 2>"$log"; then
-		not_ok "bare/forgotten/$name" "nothing is made: $(first_line "$log")"
-		return
-	fi
-	"$ICFOLD" verify --gc-functions "$prog" "$WORK/wrong" >"$log" 2>&1
-	check "bare/forgotten/$name" "$(tail -n 1 "$log")" grep -qE '^(removed code that nothing reaches|code addresses in data): ' "$log"
-}
+# forgotten NAME PROGRAM FILE SED: the search without a rule.
+forgotten() { forget "bare/forgotten/$1" "$2" "$3" "$4" 'removed code that nothing reaches|code addresses in data' --in-place; }
 doubt=icf/infer/run/doubt
 forgotten words crowd $doubt 's/^\t\tkeep_entry(d, at + word);//'
 forgotten ends crowd $doubt 's/^\t\tkeep_entry(d, at + 4 + word);//'

@@ -3,6 +3,8 @@
 # whose duplicates, observed addresses, near misses and sources are known.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/audit.sh
+. "$(dirname "$0")/../../lib/audit.sh"
 need_tool audit
 make_work
 always_fold
@@ -102,28 +104,6 @@ if ! build prog -g || ! build prog2 -g -DV2 || ! build plain || ! g++ plain.a.o 
 	finish
 fi
 strip -o stripped plain
-
-rc=0
-run() { # NAME [ARG...]
-	local name=$1
-	shift
-	"$ICFOLD" audit "$@" >"$name.out" 2>"$name.err" </dev/null
-	rc=$?
-}
-# py NAME WHY CODE [FILE...]: ok when CODE, which has the JSON of each FILE in J, says nothing.
-py() {
-	local name=$1 code=$2 said
-	shift 2
-	said=$(python3 - "$code" "$@" 2>&1 <<'END'
-import json, sys, csv
-J = [json.load(open(f)) for f in sys.argv[2:]]
-def expect(what, got, want):
-	if got != want: print("%s: %s instead of %s" % (what, got, want))
-exec(sys.argv[1])
-END
-	)
-	check "$name" "$(echo "$said" | tail -n 1 | cut -c 1-200)" test -z "$said"
-}
 
 # --- help and manual
 run r --help

@@ -3,6 +3,8 @@
 # program whose references are known and by what --gc-functions really removes.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/audit.sh
+. "$(dirname "$0")/../../lib/audit.sh"
 need_tool audit-unused
 make_work
 always_fold
@@ -88,28 +90,6 @@ if ! build prog -g || ! build prog2 -g "-Dunused_b=unused_c" -DV2 || ! build pla
 	not_ok audit-unused "the test programs do not build"
 	finish
 fi
-
-rc=0
-run() { # NAME [ARG...]
-	local name=$1
-	shift
-	"$ICFOLD" audit "$@" >"$name.out" 2>"$name.err" </dev/null
-	rc=$?
-}
-# py NAME CODE [FILE...]: ok when CODE, which has the JSON of each FILE in J, says nothing.
-py() {
-	local name=$1 code=$2 said
-	shift 2
-	said=$(python3 - "$code" "$@" 2>&1 <<'END'
-import json, sys
-J = [json.load(open(f)) for f in sys.argv[2:]]
-def expect(what, got, want):
-	if got != want: print("%s: %s instead of %s" % (what, got, want))
-exec(sys.argv[1])
-END
-	)
-	check "$name" "$(echo "$said" | tail -n 1 | cut -c 1-200)" test -z "$said"
-}
 
 # --- why functions stay
 run why --why='*' --json prog
