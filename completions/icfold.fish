@@ -159,6 +159,8 @@ complete -c icfold -n '__icfold_is audit' -l top -x -d 'print at most N rows of 
 complete -c icfold -n '__icfold_is audit' -l filter -x -d 'only functions with names that match'
 complete -c icfold -n '__icfold_is audit' -l sort -x -a 'saving count size name' -d 'order of groups and tables'
 complete -c icfold -n '__icfold_is audit' -l full-names -d 'print names whole, and all of a group'
+complete -c icfold -n '__icfold_is audit' -l files-from -r -d 'the files that LIST names'
+complete -c icfold -n '__icfold_is audit' -l memory -x -d 'memory for all analyses at a time'
 complete -c icfold -n '__icfold_is audit' -l no-sources -d 'do not read the debug information'
 complete -c icfold -n '__icfold_is audit' -l why -x -d 'print why FUNCTION is used'
 complete -c icfold -n '__icfold_is audit' -l diff -d 'compare two builds'

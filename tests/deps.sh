@@ -4,7 +4,7 @@
 # Prints what it is about to do; does nothing when nothing is missing, or when ICFOLD_NO_DEPS is set.
 set -u
 
-build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev libelf-dev libdw-dev libiberty-dev"
+build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev libelf-dev libdw-dev libiberty-dev libarchive-dev"
 # clang, lld, mold: what the test programs are built with; the rest judges the results.
 # What the recipes are for, the shells that have completions, and what reads manual pages.
 recipes="cmake ninja-build meson autoconf automake libtool debhelper rpm zsh fish mandoc groff-base"

@@ -37,6 +37,7 @@ BELOW = {
     "icf/apply": ["icf/fold", "dwarf/rewrite"],
     "icf": ["icf/apply", "dwarf/symbolize"],
     "icf/audit": ["icf"],
+    "icf/audit/product": ["icf/audit"],
     "icf/trace": ["dwarf/stack"],
     "icf/profile": ["icf/trace"],
     "icf/export": ["dwarf/stack"],
@@ -53,7 +54,7 @@ BELOW = {
     "icf/cmd/perf": ["icf/cmd"],  # one family in four folders
     "icf/cmd/log": ["icf/cmd"],
     "icf/cmd/sym": ["icf/cmd"],
-    "icf/cmd": ["icf/audit", "icf/export", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
+    "icf/cmd": ["icf/audit/product", "icf/export", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",
@@ -70,6 +71,7 @@ FRONT = {
     "icf/verify/debug/debug",
     "icf/verify/lines/lines",
     "icf/audit/audit",
+    "icf/audit/product/product",
     "icf/profile/profile",
     "icf/export/export",
     "icf/trace/unwind_dwfl",

@@ -76,6 +76,16 @@ static void measure(struct icf_audit *a)
 	}
 }
 
+struct elfrw_err *icf_audit_plan(struct icf_audit *a, struct icf_options *run)
+{
+	ELFRW_TRY(icf_run_plan(&a->run, run));
+	a->unit = calloc(a->run.prog.unit.len + 1, sizeof *a->unit);
+	if (!a->unit)
+		return &elfrw_err_nomem;
+	measure(a);
+	return plan_both(a, run);
+}
+
 struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 				    const struct icf_audit_options *opt)
 {
@@ -88,16 +98,10 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 	run.debug_file = debug_file;
 	err = icf_audit_find_unused(&a->unused, &run);
 	if (!err)
-		err = icf_run_plan(&a->run, &run);
+		err = icf_audit_plan(a, &run);
 	free(debug_file);
-	run.debug_file = NULL;
 	if (err)
 		return err;
-	a->unit = calloc(a->run.prog.unit.len + 1, sizeof *a->unit);
-	if (!a->unit)
-		return &elfrw_err_nomem;
-	measure(a);
-	ELFRW_TRY(plan_both(a, &run));
 	ELFRW_TRY(icf_audit_names(a, opt));
 	ELFRW_TRY(icf_audit_groups(a, opt));
 	return icf_audit_compare(a, opt);

@@ -201,6 +201,9 @@ static inline uint64_t icf_audit_size(const struct icf_audit *a, uint32_t i)
 
 /* ---- parts of the analysis ---- */
 
+/* The stages up to the plans of both modes: A's units, with what becomes of them, and its totals.
+ * RUN->mode is changed. */
+struct elfrw_err *icf_audit_plan(struct icf_audit *a, struct icf_options *run); /* audit.c */
 struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u,
 					const struct icf_options *base); /* unused.c */
 struct elfrw_err *icf_audit_names(struct icf_audit *a,
@@ -226,4 +229,7 @@ struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit 
 /* Writes S as a JSON string with quotes.  The string may also stand inside of an HTML script
  * element. */
 void icf_put_json(FILE *f, const char *s);
+
+/* Writes S as a value of CSV (RFC 4180). */
+void icf_audit_put_csv(FILE *f, const char *s);
 #endif

@@ -266,7 +266,7 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
 
 /* ---- CSV: RFC 4180 ---- */
 
-static void put_csv(FILE *f, const char *s)
+void icf_audit_put_csv(FILE *f, const char *s)
 {
 	if (!strpbrk(s, ",\"\r\n")) {
 		elfrw_put_printable(f, s);
@@ -289,7 +289,7 @@ struct csv_row {
 static void put_row(FILE *f, struct csv_row r)
 {
 	fprintf(f, "%s,", r.table);
-	put_csv(f, r.name);
+	icf_audit_put_csv(f, r.name);
 	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r.functions, r.bytes,
 		r.all, r.safe);
 }

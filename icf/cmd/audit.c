@@ -1,7 +1,8 @@
-/* audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW. */
+/* audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW; products are in
+ * audit_product.c. */
+#include "icf/cmd/audit.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/newfile.h"
-#include "icf/audit/audit.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/live.h"
 #include "icf/cmd/cmd.h"
@@ -14,10 +15,12 @@
 
 static const char usage[] =
 	"Usage: icfold audit [OPTION]... INPUT\n"
+	"       icfold audit [OPTION]... FILE... | DIRECTORY | ARCHIVE\n"
 	"       icfold audit --diff [OPTION]... OLD NEW\n"
 	"       icfold audit --why=FUNCTION [--json] INPUT\n"
 	"Say what folding would save in a linked ELF program, where the duplicated code comes\n"
-	"from, and what stands in the way.  Only the report is written.\n"
+	"from, and what stands in the way.  Of several files, of all below a directory, and of a\n"
+	"package or an archive: a line for each.  Only the report is written.\n"
 	"\n"
 	"      --icf=all|safe         list the groups of all (default) or of safe; savings of both\n"
 	"                             are always given\n"
@@ -30,6 +33,9 @@ static const char usage[] =
 	"                             expression; demangled or linkage names)\n"
 	"      --sort=saving|count|size|name  order of groups and tables (default: saving)\n"
 	"      --full-names           print full names, and all functions of a group\n"
+	"      --files-from=LIST      the files that LIST names, one a line (-: standard input), too\n"
+	"      --memory=BYTES         of several files: memory for all analyses at a time (default:\n"
+	"                             1536M)\n"
 	"      --no-sources           do not read the debug information\n"
 	"      --why=FUNCTION         print instead why FUNCTION is used: who refers to it, up to a\n"
 	"                             root; a name, a linkage name or a pattern (*, ?, [...]); may\n"
@@ -41,18 +47,6 @@ static const char usage[] =
 	"BYTES may end in K, M or G. Exit status: 0 all well, 1 more duplicated code than allowed,\n"
 	"2 trouble.\n";
 
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
-
-struct command {
-	struct icf_audit_options opt;
-	const char *html;
-	const char **why; /* owned array of borrowed patterns */
-	size_t n_why;
-	int format;
-	bool diff, top_given, quiet;
-	uint64_t max_growth, max_duplicated; /* UINT64_MAX: no limit */
-};
-
 enum {
 	OPT_ICF = 256,
 	OPT_JSON,
@@ -62,6 +56,8 @@ enum {
 	OPT_FILTER,
 	OPT_SORT,
 	OPT_FULL,
+	OPT_FILES_FROM,
+	OPT_MEMORY,
 	OPT_NO_SOURCES,
 	OPT_DIFF,
 	OPT_WHY,
@@ -78,6 +74,8 @@ static const struct option options[] = {
 	{ "filter", required_argument, NULL, OPT_FILTER },
 	{ "sort", required_argument, NULL, OPT_SORT },
 	{ "full-names", no_argument, NULL, OPT_FULL },
+	{ "files-from", required_argument, NULL, OPT_FILES_FROM },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "no-sources", no_argument, NULL, OPT_NO_SOURCES },
 	{ "diff", no_argument, NULL, OPT_DIFF },
 	{ "why", required_argument, NULL, OPT_WHY },
@@ -85,6 +83,8 @@ static const struct option options[] = {
 	{ "max-duplicated", required_argument, NULL, OPT_MAX_DUPLICATED },
 	{ 0 },
 };
+
+#define LEAST_MEMORY (128ULL << 20)
 
 static int trouble(const char *what, const char *text)
 {
@@ -100,7 +100,7 @@ static int fail(const char *file, struct elfrw_err *err)
 }
 
 /* Puts the value of an option into C.  Returns what the value must be, or NULL. */
-static const char *take(struct command *c, int option, const char *value)
+static const char *take(struct icf_audit_command *c, int option, const char *value)
 {
 	static const char *const order[] = { [ICF_SORT_SAVING] = "saving",
 					     [ICF_SORT_COUNT] = "count",
@@ -138,6 +138,11 @@ static const char *take(struct command *c, int option, const char *value)
 			}
 		return "saving, count, size or name";
 	case OPT_FULL: c->opt.full_names = true; return NULL;
+	case OPT_FILES_FROM: c->files_from = value; return *value ? NULL : "the name of a file";
+	case OPT_MEMORY:
+		return icf_size(value, INT64_MAX, &c->memory) && c->memory >= LEAST_MEMORY
+			       ? NULL
+			       : "a number of bytes, 128M or more";
 	case OPT_NO_SOURCES: c->opt.no_sources = true; return NULL;
 	case OPT_DIFF: c->diff = true; return NULL;
 	case OPT_WHY: c->why[c->n_why++] = value; return *value ? NULL : "a name or a pattern";
@@ -157,7 +162,8 @@ static int close_output(int status)
 }
 
 /* Checks the duplicated code of A against the limit, and reports an excess. */
-static int check_duplicated(const struct command *c, const struct icf_audit *a, const char *path)
+static int check_duplicated(const struct icf_audit_command *c, const struct icf_audit *a,
+			    const char *path)
 {
 	uint64_t bytes = a->total[c->opt.mode].duplicated;
 	if (bytes <= c->max_duplicated)
@@ -175,7 +181,7 @@ static bool is_debug_file(const struct icf_audit *a, const char *path)
 	return debug && stat(path, &st) == 0 && st.st_dev == debug->dev && st.st_ino == debug->ino;
 }
 
-static int audit_one(const struct command *c, const char *path)
+static int audit_one(const struct icf_audit_command *c, const char *path)
 {
 	struct icf_audit a = { 0 };
 	int status = 0;
@@ -205,7 +211,7 @@ static int audit_one(const struct command *c, const char *path)
 	return status;
 }
 
-static int audit_why(const struct command *c, const char *path)
+static int audit_why(const struct icf_audit_command *c, const char *path)
 {
 	struct icf_run run = { 0 };
 	const struct icf_live_query query = { c->why, c->n_why, c->format == FORMAT_JSON };
@@ -225,7 +231,7 @@ static int audit_why(const struct command *c, const char *path)
 	return status;
 }
 
-static int audit_two(const struct command *c, char **path)
+static int audit_two(const struct icf_audit_command *c, char **path)
 {
 	struct icf_audit a[2];
 	struct icf_audit_options opt = c->opt;
@@ -260,7 +266,7 @@ static int audit_two(const struct command *c, char **path)
 	return status;
 }
 
-static int run_command(struct command *c, struct icf_cmdline *line)
+static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 {
 	for (int k; (k = icf_cmdline_next(line)) != -1;) {
 		if (k == ICF_CMDLINE_EXIT)
@@ -280,6 +286,15 @@ static int run_command(struct command *c, struct icf_cmdline *line)
 		return icf_usage_error("audit", "--why prints text or JSON, of one file");
 	if (c->max_growth != UINT64_MAX && !c->diff)
 		return icf_usage_error("audit", "--max-growth goes with --diff");
+	if ((line->n || c->files_from) && icf_audit_is_product(c, line->operand, line->n)) {
+		if (c->n_why || c->html || c->diff || c->opt.filter)
+			return icf_usage_error("audit", "%s is about one file",
+					       c->n_why  ? "--why"
+					       : c->html ? "--html"
+					       : c->diff ? "--diff"
+							 : "--filter");
+		return icf_audit_product(c, line->operand, line->n);
+	}
 	if (line->n != (c->diff ? 2 : 1))
 		return icf_usage_error("audit", c->diff ? "expected two files, OLD and NEW"
 							: "expected one file");
@@ -290,10 +305,11 @@ static int run_command(struct command *c, struct icf_cmdline *line)
 
 int icf_cmd_audit(int argc, char **argv)
 {
-	struct command c = { .opt = { .top = 20 },
-			     .why = malloc((size_t)argc * sizeof *c.why),
-			     .max_growth = UINT64_MAX,
-			     .max_duplicated = UINT64_MAX };
+	struct icf_audit_command c = { .opt = { .top = 20 },
+				       .memory = 1536ULL << 20,
+				       .why = malloc((size_t)argc * sizeof *c.why),
+				       .max_growth = UINT64_MAX,
+				       .max_duplicated = UINT64_MAX };
 	struct icf_cmdline line = ICF_CMDLINE("audit", usage, argc, argv);
 	if (!c.why)
 		return trouble(NULL, "out of memory");

@@ -326,7 +326,7 @@ refused() { # NAME WORD [ARG...]: status 2; one line on standard error, or a sec
 }
 echo text >text
 refused audit/no-file 'audit: expected one file'
-refused audit/two-files 'audit: expected one file' prog prog2
+refused audit/two-files 'audit: --why is about one file' --why=main prog prog2 # a report over both: product.sh
 refused audit/missing-file 'nowhere: .*No such file' nowhere
 refused audit/not-elf 'text: ' text
 refused audit/object 'prog.a.o: ' prog.a.o

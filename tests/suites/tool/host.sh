@@ -18,7 +18,7 @@ for c in aarch64-linux-gnu-gcc qemu-aarch64; do
 done
 if [ -z "${HOST_ROOT:-}" ]; then
 	. "$TESTS/lib/arm64.sh"
-	if ! have apt-get || ! arm64_system "$kept" "libc6-dev libdw-dev libelf-dev libxxhash-dev zlib1g-dev libzstd-dev libiberty-dev libcmocka-dev"; then
+	if ! have apt-get || ! arm64_system "$kept" "libc6-dev libdw-dev libelf-dev libxxhash-dev zlib1g-dev libzstd-dev libiberty-dev libarchive-dev libcmocka-dev"; then
 		skip host "the arm64 packages cannot be fetched"
 		finish
 	fi

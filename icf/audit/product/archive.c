@@ -1,0 +1,368 @@
+/* archive.c: see archive.h.
+ *
+ * Limits, so that no archive costs more than its size lets expect: what it unpacks to, with all
+ * nested archives (RATIO times its size, and SPARE bytes more), the number of its members, and how
+ * deep archives nest.  Reading stops at the limit, with an error. */
+#include "icf/audit/product/archive.h"
+#include "elfrw/base/regular.h"
+#include "icf/audit/product/collect.h"
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RATIO       200
+#define SPARE       (256ULL << 20)
+#define MAX_MEMBERS 1000000
+#define MAX_DEPTH   4
+#define BLOCK       65536
+#define TOO_MUCH    "unpacks to much more than its size lets expect: not read further"
+
+int icf_archive_nameless(void)
+{
+	const char *dir = getenv("TMPDIR");
+	if (!dir || !*dir)
+		dir = "/tmp";
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+		return fd;
+	char path[4096];
+	if (snprintf(path, sizeof path, "%s/icfold-XXXXXX", dir) >= (int)sizeof path)
+		return -1;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+/* ---- the process that reads ---- */
+
+struct reader {
+	int socket;
+	uint64_t left; /* bytes that may still be unpacked */
+	uint32_t members;
+	struct icf_archive_member m;
+};
+
+/* One level of nesting. */
+struct level {
+	struct reader *r;
+	struct archive *outer;
+	uint8_t block[BLOCK];
+	size_t have; /* bytes of `block` that were read but not taken */
+};
+
+static bool send_member(struct reader *r)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec io = { &r->m, sizeof r->m };
+	struct msghdr msg = { .msg_iov = &io, .msg_iovlen = 1 };
+	if (r->m.fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof control;
+		control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+						 .cmsg_level = SOL_SOCKET,
+						 .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.head), &r->m.fd, sizeof(int));
+	}
+	ssize_t n;
+	do
+		n = sendmsg(r->socket, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (r->m.fd >= 0)
+		close(r->m.fd);
+	r->m.fd = -1;
+	r->m.error[0] = 0;
+	return n >= 0;
+}
+
+static bool send_error(struct reader *r, const char *text)
+{
+	snprintf(r->m.error, sizeof r->m.error, "%s", text ? text : "cannot be read");
+	return send_member(r);
+}
+
+static struct archive *new_archive(void)
+{
+	struct archive *a = archive_read_new();
+	if (!a)
+		return NULL;
+	/* Only what libarchive reads itself: for other filters it would start programs. */
+	archive_read_support_filter_gzip(a);
+	archive_read_support_filter_bzip2(a);
+	archive_read_support_filter_xz(a);
+	archive_read_support_filter_lzma(a);
+	archive_read_support_filter_zstd(a);
+	archive_read_support_filter_rpm(a);
+	archive_read_support_format_tar(a);
+	archive_read_support_format_cpio(a);
+	archive_read_support_format_ar(a);
+	archive_read_support_format_zip(a);
+	/* A package of Alpine is several archives, one behind the other. */
+	archive_read_set_option(a, "tar", "read_concatenated_archives", "1");
+	return a;
+}
+
+/* The next bytes of the member that A is at; 0: the end, -1: an error, which was sent. */
+static ssize_t read_block(struct reader *r, struct archive *a, uint8_t *block)
+{
+	ssize_t n = archive_read_data(a, block, BLOCK);
+	if (n > 0 && (uint64_t)n > r->left) {
+		send_error(r, TOO_MUCH);
+		r->left = 0;
+		return -1;
+	}
+	if (n < 0)
+		send_error(r, archive_error_string(a));
+	else
+		r->left -= (uint64_t)n;
+	return n < 0 ? -1 : n;
+}
+
+static bool write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t k = write(fd, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+/* Hands over the member whose first HAVE bytes are in BLOCK. */
+static bool take_elf(struct reader *r, struct archive *a, uint8_t *block, ssize_t have)
+{
+	int fd = icf_archive_nameless();
+	if (fd < 0)
+		return send_error(r, "no temporary file can be made");
+	r->m.size = 0;
+	while (have > 0) {
+		if (!write_all(fd, block, (size_t)have)) {
+			close(fd);
+			return send_error(r, "the folder of temporary files is full");
+		}
+		r->m.size += (uint64_t)have;
+		have = read_block(r, a, block);
+	}
+	if (have < 0) {
+		close(fd);
+		return r->left != 0;
+	}
+	r->m.fd = fd;
+	return send_member(r);
+}
+
+static la_ssize_t read_outer(struct archive *inner, void *ctx, const void **to)
+{
+	struct level *l = ctx;
+	ssize_t n = (ssize_t)l->have;
+	l->have = 0;
+	if (!n)
+		n = archive_read_data(l->outer, l->block, BLOCK);
+	if (n < 0) {
+		archive_set_error(inner, EIO, "%s", archive_error_string(l->outer));
+		return -1;
+	}
+	if ((uint64_t)n > l->r->left) {
+		archive_set_error(inner, EFBIG, "%s", TOO_MUCH);
+		l->r->left = 0;
+		return -1;
+	}
+	l->r->left -= (uint64_t)n;
+	*to = l->block;
+	return n;
+}
+
+static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned depth);
+
+/* The member is an archive itself, of which the first HAVE bytes are in BLOCK. */
+static bool take_nested(struct reader *r, struct archive *a, const uint8_t *block, ssize_t have,
+			unsigned depth)
+{
+	size_t n = strlen(r->m.name);
+	struct level *l = malloc(sizeof *l);
+	struct archive *inner = new_archive();
+	bool go = l && inner && n + 2 < sizeof r->m.name;
+	if (go) {
+		*l = (struct level){ .r = r, .outer = a, .have = (size_t)have };
+		memcpy(l->block, block, (size_t)have);
+		if (archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
+			go = send_error(r, archive_error_string(inner));
+		else {
+			memcpy(r->m.name + n, ":", 2);
+			go = walk(r, inner, n + 1, depth + 1);
+			r->m.name[n] = 0;
+		}
+	}
+	archive_read_free(inner);
+	free(l);
+	return go;
+}
+
+/* The name of a member without what would lead out of the archive; nobody opens it. */
+static void take_name(struct reader *r, struct archive_entry *e, size_t prefix)
+{
+	const char *name = archive_entry_pathname(e);
+	if (!name)
+		name = "(a name that is no text)";
+	while (*name == '/' || (name[0] == '.' && name[1] == '/'))
+		name++;
+	snprintf(r->m.name + prefix, sizeof r->m.name - prefix, "%s", name);
+}
+
+/* WANTED: the member is a regular file, and no link to another. */
+static bool take_member(struct reader *r, struct archive *a, bool wanted, unsigned depth)
+{
+	uint8_t *block = malloc(BLOCK);
+	if (!block)
+		return false;
+	ssize_t n = read_block(r, a, block);
+	enum icf_product_kind kind =
+		n > 0 && wanted ? icf_product_kind(block, (size_t)n) : ICF_KIND_OTHER;
+	bool go = r->left != 0;
+	if (kind == ICF_KIND_ELF)
+		go = take_elf(r, a, block, n);
+	else if (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(r->m.name)) {
+		if (depth < MAX_DEPTH)
+			go = take_nested(r, a, block, n, depth);
+		else
+			go = send_error(r, "archives in archives, too deep: not read");
+	}
+	/* What is left is read here and not skipped by libarchive, which knows no limit. */
+	while (go && n > 0)
+		n = read_block(r, a, block);
+	free(block);
+	return go && r->left;
+}
+
+/* The members of A, whose names follow the first PREFIX bytes of r->m.name. */
+static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned depth)
+{
+	for (;;) {
+		struct archive_entry *e;
+		int status = archive_read_next_header(a, &e);
+		r->m.name[prefix ? prefix - 1 : 0] = 0;
+		if (status == ARCHIVE_EOF)
+			break;
+		if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
+			return send_error(r, archive_error_string(a));
+		if (prefix)
+			r->m.name[prefix - 1] = ':';
+		if (++r->members > MAX_MEMBERS)
+			return send_error(r, "too many members: not read further") && false;
+		take_name(r, e, prefix);
+		bool wanted = archive_entry_filetype(e) == AE_IFREG && !archive_entry_hardlink(e);
+		if (!take_member(r, a, wanted, depth))
+			return false;
+	}
+	return true;
+}
+
+static void read_archive(const char *path, int socket)
+{
+	struct reader *r = calloc(1, sizeof *r);
+	struct archive *a = new_archive();
+	int fd = elfrw_open_regular(path);
+	struct stat st;
+	if (!r || !a)
+		_exit(1);
+	r->socket = socket;
+	r->m.fd = -1;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		send_error(r, strerror(errno));
+	else {
+		r->left = SPARE + RATIO * (uint64_t)st.st_size;
+		if (archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
+			send_error(r, archive_error_string(a));
+		else
+			walk(r, a, 0, 0);
+	}
+	/* An empty message is the end: without it the process was ended. */
+	r->m = (struct icf_archive_member){ .fd = -1 };
+	send_member(r);
+	_exit(0);
+}
+
+/* ---- the other side ---- */
+
+struct elfrw_err *icf_archive_start(struct icf_archive *a, const char *path, uint64_t memory)
+{
+	int pair[2], small = 4096;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return elfrw_error_errno(errno, "cannot read the archive");
+	setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	fflush(NULL);
+	a->pid = fork();
+	if (a->pid == 0) {
+		struct rlimit limit = { memory, memory };
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		setrlimit(RLIMIT_DATA, &limit);
+		read_archive(path, pair[1]);
+	}
+	int e = errno;
+	close(pair[1]);
+	a->socket = pair[0];
+	if (a->pid > 0)
+		return NULL;
+	close(pair[0]);
+	return elfrw_error_errno(e, "cannot read the archive");
+}
+
+bool icf_archive_next(struct icf_archive *a, struct icf_archive_member *m)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec io = { m, sizeof *m };
+	struct msghdr msg = { .msg_iov = &io,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof control };
+	ssize_t n;
+	do
+		n = recvmsg(a->socket, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	m->fd = -1;
+	if (n != (ssize_t)sizeof *m) {
+		*m = (struct icf_archive_member){ .fd = -1 };
+		snprintf(m->error, sizeof m->error, "the reading of the archive ended early");
+		icf_archive_stop(a);
+		return true;
+	}
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&m->fd, CMSG_DATA(c), sizeof(int));
+	m->name[sizeof m->name - 1] = m->error[sizeof m->error - 1] = 0;
+	return m->fd >= 0 || m->error[0];
+}
+
+void icf_archive_stop(struct icf_archive *a)
+{
+	if (a->pid <= 0)
+		return;
+	close(a->socket);
+	kill(a->pid, SIGKILL);
+	while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	a->pid = 0;
+	a->socket = -1;
+}

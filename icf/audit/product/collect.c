@@ -1,0 +1,281 @@
+/* collect.c: see collect.h.  Cost: a few system calls for each file below the folders, and one
+ * reading of files of equal size. */
+#include "icf/audit/product/collect.h"
+#include "elfrw/base/regular.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define SNIFF 512 /* bytes that tell what a file is */
+
+enum icf_product_kind icf_product_kind(const void *bytes, size_t n)
+{
+	static const struct {
+		const char *magic;
+		unsigned char size, at;
+	} archive[] = {
+		{ "\x1f\x8b", 2, 0 },         /* gzip */
+		{ "\xfd\x37zXZ\0", 6, 0 },    /* xz */
+		{ "\x28\xb5\x2f\xfd", 4, 0 }, /* zstd */
+		{ "BZh", 3, 0 },              /* bzip2 */
+		{ "PK\3\4", 4, 0 },           /* zip */
+		{ "\xed\xab\xee\xdb", 4, 0 }, /* rpm */
+		{ "debian-binary", 13, 8 },   /* ar, as packages of Debian are */
+		{ "070701", 6, 0 },           /* cpio */
+	};
+	if (n >= 4 && memcmp(bytes, "\177ELF", 4) == 0)
+		return ICF_KIND_ELF;
+	for (size_t k = 0; k < sizeof archive / sizeof *archive; k++)
+		if (n >= (size_t)archive[k].at + archive[k].size &&
+		    memcmp((const char *)bytes + archive[k].at, archive[k].magic,
+			   archive[k].size) == 0)
+			return ICF_KIND_ARCHIVE;
+	if (n >= 262 && memcmp((const char *)bytes + 257, "ustar", 5) == 0)
+		return ICF_KIND_ARCHIVE;
+	return ICF_KIND_OTHER;
+}
+
+bool icf_product_archive_name(const char *name)
+{
+	static const char *const end[] = { ".deb", ".udeb", ".rpm",      ".apk",    ".zip",
+					   ".tar", ".tgz",  ".txz",      ".tzst",   ".tbz2",
+					   ".ipk", ".whl",  ".tar.gz",   ".tar.xz", ".tar.zst",
+					   ".aar", ".cpio", ".tar.lzma", ".tar.bz2" };
+	size_t n = strlen(name);
+	for (size_t k = 0; k < sizeof end / sizeof *end; k++) {
+		size_t m = strlen(end[k]);
+		if (n > m && strcasecmp(name + n - m, end[k]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The kind of the regular file PATH; -1: cannot be read, see errno. */
+static int kind_of(const char *path)
+{
+	char bytes[SNIFF];
+	int fd = elfrw_open_regular(path);
+	if (fd < 0)
+		return -1;
+	ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+	int e = errno;
+	close(fd);
+	errno = e;
+	return n < 0 ? -1 : (int)icf_product_kind(bytes, (size_t)n);
+}
+
+bool icf_product_takes(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return false;
+	return S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && kind_of(path) == ICF_KIND_ARCHIVE);
+}
+
+struct icf_product_file *icf_product_add(struct icf_product *p, const char *name, const char *path,
+					 enum icf_product_state state)
+{
+	if (p->file.len >= ICF_NONE - 1)
+		return NULL;
+	struct icf_product_file *f = VEC_PUSH(&p->file);
+	if (!f)
+		return NULL;
+	f->fd = -1;
+	f->state = (uint8_t)state;
+	f->copy_of = ICF_NONE;
+	f->name = strdup(name);
+	f->path = path ? strdup(path) : NULL;
+	if (f->name && (f->path || !path))
+		return f;
+	free(f->name);
+	free(f->path);
+	p->file.len--;
+	return NULL;
+}
+
+struct elfrw_err *icf_product_bad(struct icf_product_file *f, const char *why, ...)
+{
+	va_list ap;
+	va_start(ap, why);
+	char *text = NULL;
+	int n = vasprintf(&text, why, ap);
+	va_end(ap);
+	free(f->why);
+	f->state = ICF_FILE_BAD;
+	f->why = n < 0 ? NULL : text;
+	return n < 0 ? &elfrw_err_nomem : NULL;
+}
+
+static struct elfrw_err *add_bad(struct icf_product *p, const char *path, int errnum)
+{
+	struct icf_product_file *f = icf_product_add(p, path, path, ICF_FILE_BAD);
+	return f ? icf_product_bad(f, "%s", strerror(errnum)) : &elfrw_err_nomem;
+}
+
+/* Adds the regular file PATH.  The part of the name that other builds share begins at REL. */
+static struct elfrw_err *add_regular(struct icf_product *p, const char *path, size_t rel,
+				     const struct stat *st, int kind)
+{
+	struct icf_product_file *f = icf_product_add(
+		p, path, path, kind == ICF_KIND_ARCHIVE ? ICF_FILE_ARCHIVE : ICF_FILE_WAITS);
+	if (!f)
+		return &elfrw_err_nomem;
+	f->rel = rel;
+	f->size = (uint64_t)st->st_size;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	return NULL;
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static struct elfrw_err *visit(struct icf_product *p, const FTSENT *e, size_t rel)
+{
+	switch (e->fts_info) {
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS: return add_bad(p, e->fts_path, e->fts_errno);
+	case FTS_F: break;
+	default: return NULL;
+	}
+	if (e->fts_statp->st_size < 4 || !S_ISREG(e->fts_statp->st_mode))
+		return NULL;
+	int kind = kind_of(e->fts_path);
+	if (kind < 0)
+		return add_bad(p, e->fts_path, errno);
+	if (kind == ICF_KIND_ELF ||
+	    (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(e->fts_name)))
+		return add_regular(p, e->fts_path, rel, e->fts_statp, kind);
+	return NULL;
+}
+
+static struct elfrw_err *add_folder(struct icf_product *p, char *path)
+{
+	char *const root[] = { path, NULL };
+	struct elfrw_err *err = NULL;
+	size_t rel = strlen(path);
+	FTS *fts = fts_open(root, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	if (!fts)
+		return add_bad(p, path, errno);
+	for (FTSENT *e; !err && (e = fts_read(fts));) {
+		size_t at = rel;
+		while (e->fts_path[at] == '/')
+			at++;
+		err = visit(p, e, at);
+	}
+	fts_close(fts);
+	return err;
+}
+
+struct elfrw_err *icf_product_collect(struct icf_product *p, char **operand, int n)
+{
+	for (int k = 0; k < n; k++) {
+		struct stat st;
+		char *path = operand[k];
+		if (stat(path, &st) != 0) {
+			ELFRW_TRY(add_bad(p, path, errno));
+			continue;
+		}
+		if (S_ISDIR(st.st_mode)) {
+			ELFRW_TRY(add_folder(p, path));
+			continue;
+		}
+		int kind = S_ISREG(st.st_mode) ? kind_of(path) : ICF_KIND_OTHER;
+		const char *slash = strrchr(path, '/');
+		if (kind < 0)
+			ELFRW_TRY(add_bad(p, path, errno));
+		else
+			ELFRW_TRY(add_regular(p, path, slash ? (size_t)(slash + 1 - path) : 0, &st,
+					      kind));
+	}
+	return NULL;
+}
+
+/* ---- copies ---- */
+
+static bool content_hash(const char *path, uint64_t size, uint64_t hash[2])
+{
+	int fd = elfrw_open_regular(path);
+	void *bytes = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	struct stat st;
+	bool ok = bytes != MAP_FAILED && fstat(fd, &st) == 0 && (uint64_t)st.st_size == size;
+	if (ok) {
+		XXH128_hash_t h = XXH3_128bits(bytes, size);
+		hash[0] = h.low64;
+		hash[1] = h.high64;
+	}
+	if (bytes != MAP_FAILED)
+		munmap(bytes, size);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static int size_order(const void *a, const void *b, void *ctx)
+{
+	const struct icf_product_file *file = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	if (file[x].size != file[y].size)
+		return file[x].size < file[y].size ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* The files ID[0..N) have the same size. */
+static void mark_equal(struct icf_product *p, const uint32_t *id, size_t n)
+{
+	struct icf_product_file *file = p->file.data;
+	for (size_t k = 0; k < n && n > 1; k++) {
+		struct icf_product_file *f = &file[id[k]];
+		uint64_t *h = f->facts.content;
+		size_t o = 0;
+		while (o < k && (file[id[o]].dev != f->dev || file[id[o]].ino != f->ino))
+			o++;
+		bool known = o < k; /* the same file under another name */
+		if (!known && content_hash(f->path, f->size, h))
+			for (o = 0; o < k && !known; o += !known)
+				known = file[id[o]].state == ICF_FILE_WAITS &&
+					memcmp(file[id[o]].facts.content, h,
+					       sizeof f->facts.content) == 0;
+		if (!known)
+			continue;
+		f->state = ICF_FILE_COPY;
+		f->copy_of = file[id[o]].state == ICF_FILE_COPY ? file[id[o]].copy_of : id[o];
+	}
+}
+
+struct elfrw_err *icf_product_mark_copies(struct icf_product *p)
+{
+	VEC(uint32_t) id = { 0 };
+	for (size_t k = 0; k < p->file.len; k++) {
+		const struct icf_product_file *f = &p->file.data[k];
+		uint32_t *to = f->state == ICF_FILE_WAITS && f->path ? VEC_PUSH(&id) : NULL;
+		if (to)
+			*to = (uint32_t)k;
+		else if (f->state == ICF_FILE_WAITS && f->path) {
+			VEC_FREE(&id);
+			return &elfrw_err_nomem;
+		}
+	}
+	if (id.len)
+		qsort_r(id.data, id.len, sizeof *id.data, size_order, p->file.data);
+	for (size_t k = 0, e; k < id.len; k = e) {
+		e = k + 1;
+		while (e < id.len && p->file.data[id.data[e]].size == p->file.data[id.data[k]].size)
+			e++;
+		mark_equal(p, id.data + k, e - k);
+	}
+	VEC_FREE(&id);
+	return NULL;
+}

@@ -1,0 +1,414 @@
+/* jobs.c: see jobs.h.
+ *
+ * The largest files come first, so that no large one is left for the end, and small ones go to a
+ * process several at a time, since a process costs about a millisecond.  As many processes run as
+ * there are threads to be used, but no more than their expected memory has room for.  A file that
+ * needs more than expected is tried once more, alone and with all of the memory.
+ *
+ * A process writes the functions of its files to the spool, where an offset that all processes
+ * share says which part is free, and a message of fixed size to its pipe. */
+#include "icf/audit/product/jobs.h"
+#include "icf/audit/product/analyse.h"
+#include "icf/audit/product/archive.h"
+#include "icf/audit/product/collect.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BATCH       24          /* most files of one process */
+#define BATCH_BYTES (512 << 10) /* of the files of one process, if they are several */
+#define MAX_JOBS    64
+#define WHY         480
+
+/* Memory that the analysis of a file of SIZE bytes may be expected to take.  Programs of this
+ * machine take 3 times their size, a few with little else than code 4 times. */
+static uint64_t expected(uint64_t size)
+{
+	return (48ULL << 20) + 5 * size;
+}
+
+struct message {
+	uint32_t file;
+	bool ok, no_memory;
+	struct icf_product_facts facts;
+	char why[WHY];
+};
+
+struct job {
+	pid_t pid;
+	int pipe;
+	uint64_t memory;
+	uint32_t n, reported; /* files; they report in order */
+	uint32_t id[BATCH];
+};
+
+struct run {
+	struct icf_product *p;
+	const struct icf_product_options *opt;
+	_Atomic uint64_t *end; /* of the spool; shared with the processes */
+	VEC(uint32_t) queue;   /* files that wait, the next one last */
+	VEC(uint32_t) again;   /* files that need all of the memory */
+	struct job job[MAX_JOBS];
+	unsigned n_jobs, threads;
+	uint64_t memory; /* of the jobs that run */
+	struct icf_archive archive;
+	size_t next_archive; /* index of a file */
+	uint32_t reading;    /* the archive that is read, or ICF_NONE */
+	uint32_t finished;
+	double shown;
+	int width;
+};
+
+static bool write_at(int fd, const void *data, size_t n, uint64_t off)
+{
+	const char *p = data;
+	while (n) {
+		ssize_t k = pwrite(fd, p, n, (off_t)off);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		off += (uint64_t)k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+/* ---- in the process of a job ---- */
+
+static void analyse(const struct run *r, uint32_t id, struct message *m)
+{
+	const struct icf_product_file *f = &r->p->file.data[id];
+	char path[32];
+	struct elfrw_wbuf lines = { 0 };
+	*m = (struct message){ .file = id };
+	snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
+	struct elfrw_err *err =
+		icf_product_read(f->path ? f->path : path, &r->opt->audit, &m->facts, &lines);
+	if (!err) {
+		m->facts.spool = atomic_fetch_add(r->end, (lines.len + 15) & ~(size_t)15);
+		if (!write_at(r->p->spool, lines.data, lines.len, m->facts.spool))
+			err = elfrw_error_errno(errno, "cannot write a temporary file");
+	}
+	elfrw_wbuf_free(&lines);
+	m->ok = !err;
+	m->no_memory = err == &elfrw_err_nomem;
+	if (err)
+		snprintf(m->why, sizeof m->why, "%s", elfrw_err_text(err));
+	elfrw_err_free(err);
+}
+
+static void work(const struct run *r, const struct job *job, int pipe)
+{
+	struct rlimit limit = { job->memory, job->memory };
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setrlimit(RLIMIT_DATA, &limit);
+	limit = (struct rlimit){ 0, 0 };
+	setrlimit(RLIMIT_CORE, &limit);
+	for (uint32_t k = 0; k < job->n; k++) {
+		struct message m;
+		analyse(r, job->id[k], &m);
+		if (write(pipe, &m, sizeof m) != sizeof m)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* ---- in the process that waits for them ---- */
+
+static void show_progress(struct run *r)
+{
+	FILE *f = r->opt->progress;
+	double now = icf_now().wall;
+	if (!f || now - r->shown < 0.2)
+		return;
+	char text[80];
+	int n = snprintf(text, sizeof text, "icfold: %u of %zu files", r->finished,
+			 r->finished + r->n_jobs + r->queue.len + r->again.len);
+	fprintf(f, "\r%-*s", r->width, text);
+	fflush(f);
+	r->width = n;
+	r->shown = now;
+}
+
+static void close_member(struct icf_product_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+static struct elfrw_err *take_message(struct run *r, const struct message *m, bool alone)
+{
+	struct icf_product_file *f = &r->p->file.data[m->file];
+	if (m->no_memory && !f->attempt && !alone) {
+		f->attempt = 1;
+		uint32_t *again = VEC_PUSH(&r->again);
+		if (!again)
+			return &elfrw_err_nomem;
+		*again = m->file;
+		return NULL;
+	}
+	r->finished++;
+	close_member(f);
+	f->facts = m->facts;
+	f->state = ICF_FILE_DONE;
+	if (m->no_memory)
+		return icf_product_bad(f, "needs more memory than --memory allows");
+	return m->ok ? NULL : icf_product_bad(f, "%s", m->why);
+}
+
+/* The process of JOB ended.  The file that it was at gets the blame; those behind it go to
+ * others. */
+static struct elfrw_err *end_job(struct run *r, struct job *job)
+{
+	struct elfrw_err *err = NULL;
+	int status = 0;
+	while (waitpid(job->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	close(job->pipe);
+	if (job->reported < job->n) {
+		struct icf_product_file *f = &r->p->file.data[job->id[job->reported]];
+		r->finished++;
+		close_member(f);
+		err = WIFSIGNALED(status)
+			      ? icf_product_bad(f, "its analysis was ended by signal %d (%s)",
+						WTERMSIG(status), strsignal(WTERMSIG(status)))
+			      : icf_product_bad(f, "its analysis ended early");
+	}
+	for (uint32_t k = job->reported + 1; k < job->n && !err; k++) {
+		uint32_t *q = VEC_PUSH(&r->queue);
+		if (q)
+			*q = job->id[k];
+		else
+			err = &elfrw_err_nomem;
+	}
+	r->memory -= job->memory;
+	*job = r->job[--r->n_jobs];
+	return err;
+}
+
+static struct elfrw_err *start_job(struct run *r, struct job *job)
+{
+	int pipes[2];
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		return elfrw_error_errno(errno, "cannot start a process");
+	fflush(NULL);
+	job->pid = fork();
+	if (job->pid == 0) {
+		close(pipes[0]);
+		work(r, job, pipes[1]);
+	}
+	int e = errno;
+	close(pipes[1]);
+	job->pipe = pipes[0];
+	if (job->pid < 0) {
+		close(pipes[0]);
+		return elfrw_error_errno(e, "cannot start a process");
+	}
+	r->memory += job->memory;
+	r->job[r->n_jobs++] = *job;
+	return NULL;
+}
+
+/* Starts the next job if there is room for it. */
+static struct elfrw_err *start_next(struct run *r, bool *started)
+{
+	struct job job = { .pid = 0 };
+	uint64_t bytes = 0;
+	*started = false;
+	if (!r->queue.len && r->again.len && !r->n_jobs) {
+		job.id[job.n++] = r->again.data[--r->again.len];
+		job.memory = r->opt->memory;
+	} else if (r->queue.len) {
+		const struct icf_product_file *f =
+			&r->p->file.data[r->queue.data[r->queue.len - 1]];
+		job.memory = expected(f->size);
+		if (job.memory > r->opt->memory)
+			job.memory = r->opt->memory;
+		if (r->n_jobs &&
+		    (r->memory > r->opt->memory || job.memory > r->opt->memory - r->memory))
+			return NULL;
+		while (r->queue.len && job.n < BATCH) {
+			uint32_t id = r->queue.data[r->queue.len - 1];
+			bytes += r->p->file.data[id].size;
+			if (job.n && bytes > BATCH_BYTES)
+				break;
+			job.id[job.n++] = id;
+			r->queue.len--;
+		}
+	} else
+		return NULL;
+	*started = true;
+	return start_job(r, &job);
+}
+
+/* Takes the next member of the archives, when nothing else waits. */
+static struct elfrw_err *next_member(struct run *r)
+{
+	struct icf_product *p = r->p;
+	while (r->reading == ICF_NONE && r->next_archive < p->file.len) {
+		uint32_t k = (uint32_t)r->next_archive++;
+		if (p->file.data[k].state != ICF_FILE_ARCHIVE)
+			continue;
+		r->reading = k;
+		ELFRW_TRY(icf_archive_start(&r->archive, p->file.data[k].path, r->opt->memory / 2));
+	}
+	if (r->reading == ICF_NONE)
+		return NULL;
+	struct icf_archive_member m;
+	if (!icf_archive_next(&r->archive, &m) || (m.error[0] && r->archive.pid == 0)) {
+		icf_archive_stop(&r->archive);
+		r->archive.pid = 0;
+		const uint32_t at = r->reading;
+		r->reading = ICF_NONE;
+		return m.error[0] ? icf_product_bad(&p->file.data[at], "%s", m.error) : NULL;
+	}
+	const struct icf_product_file *of = &p->file.data[r->reading];
+	size_t n = strlen(of->name) + strlen(m.name) + 2, at = of->rel;
+	/* Of an archive that was asked for, the members' names alone are the same in another. */
+	if (!strchr(of->name + at, '/'))
+		at = strlen(of->name) + 1;
+	char *name = malloc(n);
+	struct icf_product_file *f = NULL;
+	if (name) {
+		snprintf(name, n, "%s%s%s", of->name, *m.name ? ":" : "", m.name);
+		f = icf_product_add(p, name, NULL, ICF_FILE_WAITS);
+	}
+	free(name);
+	uint32_t *q = f && m.fd >= 0 ? VEC_PUSH(&r->queue) : NULL;
+	if (!f || (m.fd >= 0 && !q)) {
+		if (m.fd >= 0)
+			close(m.fd);
+		return &elfrw_err_nomem;
+	}
+	f->rel = at < strlen(f->name) ? at : 0;
+	f->size = m.size;
+	f->fd = m.fd;
+	if (q)
+		*q = (uint32_t)(p->file.len - 1);
+	return m.error[0] ? icf_product_bad(f, "%s", m.error) : NULL;
+}
+
+static struct elfrw_err *wait_for_jobs(struct run *r)
+{
+	struct pollfd fd[MAX_JOBS];
+	for (unsigned k = 0; k < r->n_jobs; k++)
+		fd[k] = (struct pollfd){ .fd = r->job[k].pipe, .events = POLLIN };
+	if (poll(fd, r->n_jobs, 1000) < 0 && errno != EINTR)
+		return elfrw_error_errno(errno, "cannot wait for a process");
+	/* From the end: the last job takes the place of one that ends. */
+	for (unsigned k = r->n_jobs; k-- > 0;) {
+		struct job *job = &r->job[k];
+		struct message m;
+		if (!fd[k].revents)
+			continue;
+		ssize_t n = read(job->pipe, &m, sizeof m);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == (ssize_t)sizeof m && job->reported < job->n &&
+		    m.file == job->id[job->reported]) {
+			job->reported++;
+			ELFRW_TRY(take_message(r, &m, job->memory == r->opt->memory));
+		} else
+			ELFRW_TRY(end_job(r, job));
+	}
+	return NULL;
+}
+
+static struct elfrw_err *run_all(struct run *r)
+{
+	for (;;) {
+		bool started = true;
+		while (started && r->n_jobs < r->threads) {
+			if (!r->queue.len)
+				ELFRW_TRY(next_member(r));
+			ELFRW_TRY(start_next(r, &started));
+			/* An archive may have said something other than a member. */
+			started |= !r->queue.len && r->reading != ICF_NONE;
+		}
+		show_progress(r);
+		if (r->n_jobs)
+			ELFRW_TRY(wait_for_jobs(r));
+		else if (!r->queue.len && !r->again.len && r->reading == ICF_NONE &&
+			 r->next_archive >= r->p->file.len)
+			return NULL;
+	}
+}
+
+static int size_order(const void *a, const void *b, void *ctx)
+{
+	const struct icf_product_file *file = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	if (file[x].size != file[y].size)
+		return file[x].size < file[y].size ? -1 : 1;
+	return x > y ? -1 : x < y;
+}
+
+static struct elfrw_err *fill_queue(struct run *r)
+{
+	for (size_t k = 0; k < r->p->file.len; k++) {
+		if (r->p->file.data[k].state != ICF_FILE_WAITS)
+			continue;
+		uint32_t *q = VEC_PUSH(&r->queue);
+		if (!q)
+			return &elfrw_err_nomem;
+		*q = (uint32_t)k;
+	}
+	if (r->queue.len)
+		qsort_r(r->queue.data, r->queue.len, sizeof *r->queue.data, size_order,
+			r->p->file.data);
+	return NULL;
+}
+
+struct elfrw_err *icf_product_run(struct icf_product *p, const struct icf_product_options *opt)
+{
+	struct run *r = calloc(1, sizeof *r);
+	if (!r)
+		return &elfrw_err_nomem;
+	r->p = p;
+	r->opt = opt;
+	r->reading = ICF_NONE;
+	r->threads = opt->audit.threads < MAX_JOBS ? opt->audit.threads : MAX_JOBS;
+	r->end = mmap(NULL, sizeof *r->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	struct elfrw_err *err = r->end == MAP_FAILED ? &elfrw_err_nomem : NULL;
+	p->spool = icf_archive_nameless();
+	if (!err && p->spool < 0)
+		err = elfrw_error_errno(errno, "cannot make a temporary file");
+	if (!err)
+		err = fill_queue(r);
+	if (!err)
+		err = run_all(r);
+	for (unsigned k = 0; k < r->n_jobs; k++) {
+		kill(r->job[k].pid, SIGKILL);
+		waitpid(r->job[k].pid, NULL, 0);
+		close(r->job[k].pipe);
+	}
+	icf_archive_stop(&r->archive);
+	for (size_t k = 0; k < p->file.len; k++)
+		close_member(&p->file.data[k]);
+	if (r->width) {
+		fprintf(opt->progress, "\r%*s\r", r->width, "");
+		fflush(opt->progress);
+	}
+	if (!err)
+		p->map_size = *r->end;
+	if (r->end != MAP_FAILED)
+		munmap((void *)r->end, sizeof *r->end);
+	VEC_FREE(&r->queue);
+	VEC_FREE(&r->again);
+	free(r);
+	return err;
+}

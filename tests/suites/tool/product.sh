@@ -1,0 +1,209 @@
+#!/bin/bash
+# product.sh: icfold audit of several files: folders, lists, archives, copies and broken files.  The lines of the files are compared
+# with the audit of each.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool product
+make_work
+always_fold
+cd "$WORK" || exit 1
+have python3 || { skip product "python3 is not installed"; finish; }
+
+py() { # NAME CODE ARGUMENT...: the first argument is read as JSON into J
+	local name=$1 code=$2 out
+	shift 2
+	out=$(python3 - "$@" 2>&1 <<END
+import json, sys
+J = json.load(open(sys.argv[1]))
+F = {f["name"]: f for f in J["files"]}
+def expect(what, got, want):
+    if got != want: sys.exit("%s is %r, not %r" % (what, got, want))
+$code
+END
+	) && ok "$name" || not_ok "$name" "$(tail -n 1 <<<"$out")"
+}
+
+# --- the product: three programs of one source, each with something of its own, a library, and what is no program
+cat >common.h <<'END'
+#include <stdio.h>
+#define OWN __attribute__((noipa, used))
+volatile long where;
+OWN static long twice_a(long x) { for (long i = 0; i < x; i++) where += i * 7; return where + 5; }
+OWN static long twice_b(long x) { for (long i = 0; i < x; i++) where += i * 7; return where + 5; }
+OWN static long shared_one(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); return where * 11; }
+OWN static long never(long x) { where += x * 77; return where - x * 41; }
+END
+for k in 1 2 3; do
+	{
+		echo '#include "common.h"'
+		echo "OWN static long own$k(long x) { where += x * $k$k$k; return where / ($k + 3 * x * x + 1); }"
+		echo "int main(int c, char **v) { (void)v; printf(\"%ld\", twice_a(c) + twice_b(c) + shared_one(c) + own$k(c)); return 0; }"
+	} >p$k.c
+	gcc -O1 -g -o p$k p$k.c -Wl,--emit-relocs 2>log || not_ok product/build "$(first_line log)"
+done
+{
+	echo '#include "common.h"'
+	echo 'OWN long exported(long x) { return shared_one(x) + twice_a(x) + twice_b(x + 1); }'
+} >lib.c
+gcc -O1 -g -fPIC -shared -Wl,-soname,libprod.so.1 -o libprod.so.1 lib.c -Wl,--emit-relocs
+root="a product"
+mkdir -p "$root/usr/bin" "$root/usr/lib/deep"
+cp p1 p2 "$root/usr/bin"
+cp p3 "$root/usr/lib/deep"
+cp libprod.so.1 "$root/usr/lib"
+ln "$root/usr/bin/p1" "$root/usr/bin/linked"
+cp p2 "$root/usr/lib/copied"
+strip -o "$root/usr/lib/stripped" p3
+ln -s ../bin/p1 "$root/usr/lib/symbolic"
+ln -s .. "$root/usr/lib/circle"
+echo "no program" >"$root/usr/lib/text"
+head -c 3000 p1 >"$root/usr/bin/broken"
+gcc -c -o "$root/usr/lib/object.o" lib.c
+mkfifo "$root/usr/lib/pipe"
+
+"$ICFOLD" audit --json "$root" >all.json 2>err
+check product/folder "status $?: $(first_line err)" test ! -s err
+py product/states "
+expect('analysed', sorted(n for n in F if F[n]['state'] == 'analysed'), sorted('a product/' + n for n in ('usr/bin/linked', 'usr/bin/p2', 'usr/lib/deep/p3', 'usr/lib/libprod.so.1')))
+expect('copies', {n: F[n]['copy_of'] for n in F if F[n]['state'] == 'copy'}, {'a product/usr/bin/p1': 'a product/usr/bin/linked', 'a product/usr/lib/copied': 'a product/usr/bin/p2', 'a product/usr/lib/stripped': 'a product/usr/lib/deep/p3'})
+expect('bad', sorted(n for n in F if F[n]['state'] == 'bad'), ['a product/usr/bin/broken', 'a product/usr/lib/object.o'])
+expect('soname', F['a product/usr/lib/libprod.so.1']['soname'], 'libprod.so.1')
+expect('total', [J['total'][k] for k in ('files', 'copies', 'bad')], [4, 3, 2])" all.json
+
+# --- each line is what the audit of the file says
+for k in p1 p2 p3 libprod.so.1; do
+	"$ICFOLD" audit --json --no-sources $k >one.$k 2>/dev/null
+done
+"$ICFOLD" audit --json p1 p2 p3 libprod.so.1 >several.json 2>err
+py product/lines "
+for n in F:
+    x, y = F[n], json.load(open('one.' + n))
+    for m in ('all', 'safe'):
+        for k in ('folded', 'duplicated_bytes', 'text_saved'): expect(n + ' ' + m + ' ' + k, x[m][k], y[m][k])
+    for k in ('functions', 'code_bytes', 'text_bytes', 'references'): expect(n + ' ' + k, x[k], y[k])
+    expect(n + ' unused', [x['unused_functions'], x['unused_bytes']], [y['never_used']['functions'], y['never_used']['bytes']])
+    assert x['all']['folded'] and x['unused_functions'], n + ' has nothing to find'
+for m in ('all', 'safe'): expect('sum', J['total'][m]['duplicated_bytes'], sum(f[m]['duplicated_bytes'] for f in F.values()))" several.json
+printf '%s\n' p2 "$root/usr/lib" "" missing >list
+"$ICFOLD" audit --json --files-from=list p1 >list.json 2>err
+py product/list "
+expect('files', sorted(n for n in F if F[n]['state'] == 'analysed'), ['a product/usr/lib/deep/p3', 'a product/usr/lib/libprod.so.1', 'p1', 'p2'])
+expect('missing', F['missing']['error'], 'No such file or directory')" list.json
+"$ICFOLD" audit --json --files-from=- <list >stdin.json 2>err
+py product/list-stdin "assert 'p2' in F and 'p1' not in F" stdin.json
+
+# --- the same with any number of processes, and with little memory
+for t in 1 3; do
+	"$ICFOLD" audit --json --threads=$t "$root" >threads.json
+	check product/threads-$t "differs" cmp -s all.json threads.json
+done
+"$ICFOLD" audit --json --memory=128M "$root" >memory.json
+check product/memory "differs" cmp -s all.json memory.json
+"$ICFOLD" audit --csv "$root" >all.csv
+check product/csv "$(first_line all.csv)" python3 -c "
+import csv
+rows = list(csv.DictReader(open('all.csv')))
+assert [r['name'] for r in rows if r['table'] == 'product_bad'] == ['a product/usr/bin/broken', 'a product/usr/lib/object.o']
+assert len([r for r in rows if r['table'] == 'product_files']) == 4"
+"$ICFOLD" audit "$root" >all.txt
+check product/text "$(first_line all.txt)" grep -q '^4 files, .* bytes of code; 3 copies; 2 not analysed$' all.txt
+check product/text-bad "no line" grep -q '^  a product/usr/bin/broken: .' all.txt
+
+# --- one file is audited as ever; nothing that can be analysed: status 2
+"$ICFOLD" audit p1 >one.txt
+check product/one-file "$(first_line one.txt)" grep -q '^p1: ' one.txt
+mkdir -p empty
+"$ICFOLD" audit empty >out 2>err
+[ $? = 2 ] && [ -s err ] && ok product/nothing || not_ok product/nothing "status"
+"$ICFOLD" audit --max-duplicated=0 p1 p2 >out 2>err
+[ $? = 1 ] && ok product/max-duplicated || not_ok product/max-duplicated "status"
+
+# --- archives say the same as the folder; nothing is written under a member's name
+python3 - "$root" <<'END'
+import gzip, io, os, sys, tarfile, zipfile
+root = sys.argv[1]
+def add(t, only=None):
+    for top, dirs, files in os.walk(root):
+        dirs.sort()
+        for n in sorted(files):
+            p = os.path.join(top, n)
+            if n != "pipe" and (only is None or n in only): t.add(p, "./" + os.path.relpath(p, root))
+for how in ("", ":gz", ":xz"):
+    with tarfile.open("all.tar" + how.replace(":", "."), "w" + how) as t: add(t)
+with zipfile.ZipFile("all.zip", "w", zipfile.ZIP_DEFLATED) as z:
+    for n in ("usr/bin/p1", "usr/bin/p2", "usr/lib/text"): z.write(os.path.join(root, n), n)
+# A package of Debian: an ar archive with two tar archives in it.
+data = io.BytesIO()
+with tarfile.open(fileobj=data, mode="w:xz") as t: add(t)
+with open("all.deb", "wb") as f:
+    f.write(b"!<arch>\n")
+    for name, body in (("debian-binary", b"2.0\n"), ("control.tar.gz", gzip.compress(b"\0" * 10240)), ("data.tar.xz", data.getvalue())):
+        f.write(b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (name.encode(), 0, 0, 0, b"100644", len(body)) + body + b"\n" * (len(body) % 2))
+# A package of Alpine: tar archives compressed apart, one behind the other.
+with open("all.apk", "wb") as f:
+    for only in (["text"], ["p1", "p2", "p3", "libprod.so.1"]):
+        part = io.BytesIO()
+        with tarfile.open(fileobj=part, mode="w") as t: add(t, only)
+        f.write(gzip.compress(part.getvalue()))
+with tarfile.open("tricks.tar", "w") as t:
+    body = open("p1", "rb").read()
+    for n in ("../tricked", "/tmp/icfold-tricked", "a/../../tricked"):
+        i = tarfile.TarInfo(n); i.size = len(body); t.addfile(i, io.BytesIO(body))
+    i = tarfile.TarInfo("way"); i.type = tarfile.SYMTYPE; i.linkname = "/tmp"; t.addfile(i)
+    i = tarfile.TarInfo("way/icfold-tricked"); i.size = len(body); t.addfile(i, io.BytesIO(body[:-1] + b"x"))
+whole = open("all.tar.gz", "rb").read()
+open("half.tar.gz", "wb").write(whole[:len(whole) // 2])
+with tarfile.open("nested.tar", "w") as t:
+    for n in ("all.deb", "all.zip", "half.tar.gz"): t.add(n)
+END
+for a in all.tar all.tar.gz all.tar.xz all.deb all.apk; do
+	"$ICFOLD" audit --json $a >archive.json 2>err
+	py product/$a "
+K = json.load(open('all.json'))
+expect('files', sorted(n.split(':')[-1] for n in F if F[n]['state'] == 'analysed' and 'linked' not in n and '/p1' not in n), ['usr/bin/p2', 'usr/lib/deep/p3', 'usr/lib/libprod.so.1'])
+expect('total', {k: J['total'][k] for k in J['total'] if k not in ('copies', 'bad')}, {k: K['total'][k] for k in K['total'] if k not in ('copies', 'bad')})" archive.json
+done
+"$ICFOLD" audit --json all.zip >zip.json 2>err
+py product/all.zip "expect('files', sorted(F), ['all.zip:usr/bin/p1', 'all.zip:usr/bin/p2'])" zip.json
+"$ICFOLD" audit --json tricks.tar >tricks.json 2>err
+py product/tricks "expect('states', sorted(f['state'] for f in F.values()), ['analysed', 'copy', 'copy', 'copy'])" tricks.json
+check product/tricks-nothing "a member was written" test ! -e ../tricked -a ! -e /tmp/icfold-tricked -a ! -e tricked
+mkdir -p packages && cp nested.tar packages
+"$ICFOLD" audit --json packages >nested.json 2>err
+py product/nested "
+assert 'packages/nested.tar:all.deb:data.tar.xz:usr/bin/p2' in F, list(F)
+assert 'packages/nested.tar:all.zip:usr/bin/p2' in F
+expect('half', [f['state'] for n, f in F.items() if n.endswith('half.tar.gz')], ['bad'])" nested.json
+if have zstd; then
+	# 600 MB of zeros in 20 kB, as a member, and as something that libarchive itself skips.
+	python3 -c "
+import sys, tarfile
+i = tarfile.TarInfo('zeros'); i.size = 600 << 20
+i.type = sys.argv[1].encode()
+sys.stdout.buffer.write(i.tobuf(tarfile.USTAR_FORMAT))
+for k in range(600): sys.stdout.buffer.write(bytes(1 << 20))" 0 | zstd -q >bomb.tar.zst
+	"$ICFOLD" audit --json bomb.tar.zst p1 >bomb.json 2>err
+	py product/bomb "
+assert 'much more than its size' in F['bomb.tar.zst']['error'] if 'bomb.tar.zst' in F else any('much more' in f.get('error', '') for f in F.values()), F
+expect('p1', F['p1']['state'], 'analysed')" bomb.json
+else
+	skip product/bomb "zstd is not installed"
+fi
+
+# --- whatever the bytes, a file is a line
+mkdir damaged
+python3 - <<'END'
+import random
+r = random.Random(7)
+body = open("p1", "rb").read()
+for k in range(40):
+    b = bytearray(body)
+    for i in range(r.choice((1, 8, 200))): b[r.randrange(4, r.choice((64, 4000, len(b))))] = r.randrange(256)
+    open("damaged/%02d" % k, "wb").write(b if k % 4 else b[:r.randrange(4, len(b))])
+END
+"$ICFOLD" audit --json damaged p2 >damaged.json 2>err
+py product/damaged "
+expect('lines', len(F), 41)
+assert not any('signal' in f.get('error', '') for f in F.values()), [f['error'] for f in F.values() if 'signal' in f.get('error', '')]
+expect('p2', F['p2']['state'], 'analysed')" damaged.json
+finish
