@@ -6,7 +6,8 @@
  * lost table.  What a reference may mean:
  *   - what its relocation's symbol names, and what its target lies in, or ends at;
  *   - unless the target is a word of a table, or a type_info: all objects around it, as far as an
- *     input section may extend.  Weak symbols of C++ stand in sections of their own;
+ *     input section may extend.  Weak symbols of C++ stand in sections of their own, and local
+ *     symbols of two object files in different ones;
  *   - of a label without type or size, and of a distance in data that counts from an unknown place:
  *     the whole section.
  * A lost table must not begin like an array of functions, which may be addressed from before its
@@ -25,6 +26,7 @@
 struct object {
 	uint64_t lo, hi;
 	uint32_t sec;
+	uint32_t home; /* the symbol of its object file's name, if known */
 	bool table, info, weak;
 	bool odd; /* not what a compiler makes, or known to others */
 	bool lost;
@@ -72,11 +74,12 @@ static bool may_hold_lost(const struct elfrw_section *s)
 	       !(s->hdr.sh_flags & SHF_MERGE) && !(s->hdr.sh_flags & SHF_TLS);
 }
 
-static void read_object(struct search *s, const Elf64_Sym *sym, const char *name)
+static void read_object(struct search *s, const Elf64_Sym *sym, const char *name, uint32_t home)
 {
 	struct object x = { .lo = sym->st_value,
 			    .hi = sym->st_value + sym->st_size,
-			    .sec = sym->st_shndx };
+			    .sec = sym->st_shndx,
+			    .home = home };
 	if (!is_data(s->in, sym->st_shndx) || ELF64_ST_TYPE(sym->st_info) != STT_OBJECT ||
 	    x.hi <= x.lo)
 		return;
@@ -100,10 +103,19 @@ static void read_objects(struct search *s)
 {
 	const struct elfrw_section *tab = &s->in->section[s->in->symtab];
 	size_t n = 0;
-	for (struct elfrw_symbols it = elfrw_symbols(s->in->symtab ? tab : NULL, 1);
-	     elfrw_symbols_next(&it);)
-		read_object(s, &it.sym,
-			    elfrw_image_string(s->in, tab->hdr.sh_link, it.sym.st_name));
+	uint32_t home = 0, last = 0;
+	struct elfrw_symbols it = elfrw_symbols(s->in->symtab ? tab : NULL, 1);
+	for (uint32_t k = 1; elfrw_symbols_next(&it); k++) {
+		const char *name = elfrw_image_string(s->in, tab->hdr.sh_link, it.sym.st_name);
+		if (ELF64_ST_BIND(it.sym.st_info) != STB_LOCAL)
+			home = 0;
+		else if (ELF64_ST_TYPE(it.sym.st_info) == STT_FILE)
+			last = home = name && *name ? k : 0;
+		read_object(s, &it.sym, name, home);
+	}
+	/* Behind the last name there may be symbols that only the link made local. */
+	for (size_t i = 0; i < s->object.len; i++)
+		s->object.data[i].home *= s->object.data[i].home != last;
 	if (s->object.len)
 		qsort(s->object.data, s->object.len, sizeof *s->object.data, order);
 	for (size_t i = 0; i < s->object.len; i++) {
@@ -112,6 +124,7 @@ static void read_objects(struct search *s)
 			y->table &= x->table;
 			y->info &= x->info;
 			y->weak &= x->weak;
+			y->home *= y->home == x->home;
 			continue;
 		}
 		s->object.data[n++] = *x;
@@ -212,6 +225,15 @@ static bool is_exact(const struct search *s, uint64_t va)
 	return x->table ? ((va - x->lo) & 7) == 0 : x->info && va == x->lo;
 }
 
+/* X may be in the input section in which the search is, which is one of the file HOME if not 0. */
+static bool joins(const struct object *x, uint32_t sec, uint32_t *home)
+{
+	bool other = x->home && *home && x->home != *home;
+	if (x->home)
+		*home = x->home;
+	return x->sec == sec && !x->weak && !other;
+}
+
 /* Nothing says which object near VA is meant. */
 static void add_near(struct search *s, uint64_t place, uint64_t va)
 {
@@ -221,9 +243,9 @@ static void add_near(struct search *s, uint64_t place, uint64_t va)
 		return;
 	if (i && o[i - 1].weak && va < o[i - 1].hi)
 		return; /* alone in its section */
-	while (first && o[first - 1].sec == sec && !o[first - 1].weak)
+	for (uint32_t home = 0; first && joins(&o[first - 1], sec, &home);)
 		first--;
-	while (last < s->object.len && o[last].sec == sec && !o[last].weak)
+	for (uint32_t home = 0; last < s->object.len && joins(&o[last], sec, &home);)
 		last++;
 	add(s, place, first, last);
 }

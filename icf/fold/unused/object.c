@@ -17,7 +17,9 @@
  *     section need no relocation.  If a target is no address point, it may be an anchor, from which
  *     the code reaches all objects of its input section: merged globals, section anchors, distances
  *     between objects.  All objects around it live together, up to one that is known to have an
- *     input section of its own (weak symbols of C++ have: the linker chooses among such sections).
+ *     input section of its own (weak symbols of C++ have: the linker chooses among such sections),
+ *     or to come from another object file: behind a local object of one file, a local object of
+ *     another one is in another input section.
  *   - A label without type or size may delimit a list that the program walks through, as
  *     __start_NAME and a linker script's labels do: all objects of its section are used.
  *   - What is exported is used: other modules find it by name, COPY relocations by address.
@@ -95,8 +97,11 @@ static struct elfrw_err *read_symbols(struct icf_objects *o)
 	const struct icf_program *prog = o->prog;
 	const struct elfrw_image *img = prog->img;
 	const struct elfrw_section *tab = &img->section[img->symtab];
+	uint32_t file = 0, n_files = 0;
 	for (struct elfrw_symbols it = elfrw_symbols(img->symtab ? tab : NULL, 1);
 	     elfrw_symbols_next(&it);) {
+		if (ELF64_ST_TYPE(it.sym.st_info) == STT_FILE)
+			file = it.sym.st_name ? ++n_files : 0;
 		const struct elfrw_section *s = data_section(prog, &it.sym);
 		uint64_t start = it.sym.st_value, size = it.sym.st_size;
 		if (!s || !size || ELF64_ST_TYPE(it.sym.st_info) != STT_OBJECT ||
@@ -110,11 +115,18 @@ static struct elfrw_err *read_symbols(struct icf_objects *o)
 		struct icf_object *slot = VEC_PUSH(&o->v);
 		if (!slot)
 			return &elfrw_err_nomem;
+		bool local = ELF64_ST_BIND(it.sym.st_info) == STB_LOCAL;
 		*slot = (struct icf_object){ .start = start,
 					     .end = start + size,
 					     .shndx = it.sym.st_shndx,
+					     .file = local ? file : 0,
 					     .flags = flags };
 	}
+	/* Global symbols that the link made local stand behind all files' own: gold puts no file
+	 * before them, bfd one without a name. */
+	for (size_t i = 0; i < o->v.len; i++)
+		if (o->v.data[i].file == n_files)
+			o->v.data[i].file = 0;
 	if (o->v.len)
 		qsort(o->v.data, o->v.len, sizeof *o->v.data, object_order);
 	return NULL;
@@ -132,6 +144,7 @@ static void join(struct icf_objects *o)
 			/* Each name has to allow it. */
 			last->flags = (uint8_t)(last->flags &
 						(x.flags | ~(MORTAL | TABLE | ALONE | TYPE)));
+			last->file = last->file == x.file ? x.file : 0;
 			continue;
 		}
 		if (n && x.start < end) {
@@ -260,6 +273,16 @@ static bool is_point(const struct icf_objects *o, uint64_t va)
 	return (x->flags & TYPE) && va == x->start;
 }
 
+/* May X be in one input section with what lies between X and the start of a search?  FILE: where
+ * that comes from, if it is known. */
+static bool same_input(const struct icf_object *x, uint32_t shndx, uint32_t *file)
+{
+	if (x->shndx != shndx || (x->flags & ALONE) || (x->file && *file && x->file != *file))
+		return false;
+	*file = x->file ? x->file : *file;
+	return true;
+}
+
 /* VA may be any place of an input section: all objects of that are used. */
 static void use_around(struct icf_objects *o, uint64_t va)
 {
@@ -271,10 +294,11 @@ static void use_around(struct icf_objects *o, uint64_t va)
 		use(o, i - 1);
 		return;
 	}
-	for (size_t k = i; k-- && o->v.data[k].shndx == shndx && !(o->v.data[k].flags & ALONE);)
+	uint32_t file = 0;
+	for (size_t k = i; k-- && same_input(&o->v.data[k], shndx, &file);)
 		use(o, k);
-	for (size_t k = i;
-	     k < o->v.len && o->v.data[k].shndx == shndx && !(o->v.data[k].flags & ALONE); k++)
+	file = 0;
+	for (size_t k = i; k < o->v.len && same_input(&o->v.data[k], shndx, &file); k++)
 		use(o, k);
 }
 

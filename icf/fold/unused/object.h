@@ -11,6 +11,7 @@
 struct icf_object {
 	uint64_t start, end;
 	uint32_t shndx;
+	uint32_t file;      /* the number of its object file; 0: not known */
 	uint8_t flags;      /* of object.c */
 	struct icf_use use; /* what came first; `from` is a unit */
 };

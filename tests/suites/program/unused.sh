@@ -255,6 +255,58 @@ C
 	check unused/tables/copied "$(./copies.out)" test "$(./copies.out)" = "42 43"
 }
 if part_wanted objects; then exported; fi
+# Code reaches a table from a place that no object has: what other object files put before and behind it is not meant.  The table is
+# hidden (global until the link, which puts such symbols behind those of the last file) or local.
+files() {
+	local ld=$1 scope=$2 n=files.$1.$2 x
+	for x in a b; do
+		printf '\t.text\n\t.type dead_%s, @function\ndead_%s: mov $1%d, %%eax\n\tret\n\t.size dead_%s, . - dead_%s\n' $x $x $((1 + (${#x} + 0x$x) % 7)) $x $x
+		printf '\t.section .data.rel.ro, "aw"\n\t.p2align 3\n\t.type _ZTV1%s, @object\n_ZTV1%s: .quad 0, 0, dead_%s\n\t.size _ZTV1%s, . - _ZTV1%s\n' $x $x $x $x $x
+	done >"$n.s"
+	sed -n '1,/ - _ZTV1a$/p' "$n.s" >"$n.a.s"
+	sed '1,/ - _ZTV1a$/d' "$n.s" >"$n.b.s"
+	cat >"$n.live.s" <<-S
+		.text
+		.globl call_table
+		.type call_table, @function
+		call_table: lea .Lanchor(%rip), %rax
+		jmp *_ZTV4live+16-.Lanchor(%rax)
+		.size call_table, . - call_table
+		.type live_by_table, @function
+		live_by_table: lea 1000(%rdi), %rax
+		ret
+		.size live_by_table, . - live_by_table
+		.section .data.rel.ro, "aw"
+		.p2align 3
+		.type other, @object
+		other: .quad 5
+		.size other, . - other
+		.Lanchor: .quad 6
+		.type middle, @object
+		middle: .quad 7
+		.size middle, . - middle
+		$([ "$scope" = local ] || printf '.globl _ZTV4live\n.hidden _ZTV4live')
+		.type _ZTV4live, @object
+		_ZTV4live: .quad 0, 0, live_by_table
+		.size _ZTV4live, . - _ZTV4live
+		.type last, @object
+		last: .quad 7
+		.size last, . - last
+	S
+	echo '#include <stdio.h>
+	long call_table(long); int main(void) { printf("%ld\n", call_table(1)); }' >files.c
+	for x in a live b; do { echo "	.file \"$x.s\""; cat "$n.$x.s"; echo '	.section .note.GNU-stack,"",@progbits'; } >"$n.$x.S"; done
+	gcc -O2 -fuse-ld="$ld" "$n.a.S" "$n.live.S" "$n.b.S" files.c -Wl,--emit-relocs -o "$n" 2>log || { skip "unused/$n" "$(first_line log)"; return; }
+	"$ICFOLD" -q --gc-functions "$n" -o "$n.out"
+	"$ICFOLD" verify --gc-functions "$n" "$n.out" >log 2>&1
+	check "unused/$n" "$("./$n.out" 2>&1); $(problems log)" test "$("./$n.out" 2>&1)/$(tail -n 1 log)" = 1001/equal
+	x=$(names "$n.out" | grep -c '^dead_')
+	check "unused/$n/dead" "$x of 2 are still there" test "$x" = 0
+}
+if part_wanted objects; then
+	files bfd local
+	for ld in bfd gold lld; do files $ld hidden; done
+fi
 
 # A case in the cold part: only the table leads there.  And labels that delimit code.
 cat >cases.S <<'S'
