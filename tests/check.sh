@@ -77,12 +77,13 @@ left_out() { # NAME WHY
 }
 
 # Long suites begin first, so that no processor waits for the last of them.
-long="suites/program/matrix.sh suites/program/fool.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh suites/clients/walkers.sh"
+long=" suites/program/matrix.sh suites/program/unused.sh suites/program/fool.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/aarch64.sh \
+suites/clients/walkers.sh suites/tool/names.sh suites/program/norelocs.sh suites/program/languages.sh suites/tool/hostile.sh suites/program/aarch64.sh suites/debug/gdb.sh "
 scripts=()
 for n in $long; do scripts+=("$n"); done
 for t in "$TESTS"/suites/*/*.sh; do
 	t=${t#"$TESTS"/}
-	case " $long " in *" $t "*) ;; *) scripts+=("$t") ;; esac
+	case "$long" in *" $t "*) ;; *) scripts+=("$t") ;; esac
 done
 for t in "$BUILD"/tests/unit/*/*; do
 	[ -x "$t" ] && [ ! -d "$t" ] && wanted "${t#"$BUILD"/tests/}" && start "${t#"$BUILD"/tests/}" unit "$t"
