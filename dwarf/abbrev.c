@@ -132,10 +132,12 @@ static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *
 {
 	uint64_t skip = 0;
 	bool variable = false;
+	const bool any = !want->tag[0] || ab->tag == want->tag[0] || ab->tag == want->tag[1] ||
+			 ab->tag == want->tag[2];
 	ab->step = (uint32_t)t->step.len;
 	for (uint32_t i = 0; i < ab->n_attrs; i++) {
 		const struct dwr_abbrev_attr *at = &t->attr.data[ab->attr + i];
-		bool wanted = is_wanted(want, at);
+		bool wanted = any && is_wanted(want, at);
 		if (skip > UINT32_MAX / 2)
 			return elfrw_error_at(".debug_abbrev", t->off + ab->pos,
 					      "declaration too large");

@@ -18,6 +18,7 @@ struct dwr_want {
 	bool addresses;   /* every attribute in an address form (addr, addrx...) */
 	bool expressions; /* every attribute in form exprloc, and blocks that may hold a location */
 	bool lists;       /* every attribute in form loclistx or rnglistx */
+	uint16_t tag[3];  /* of these DIEs alone; no tag: of all */
 };
 
 #define DWR_WANT_NAME(want, at) ((want)->name[(at) >> 6] |= UINT64_C(1) << ((at)&63))

@@ -1,28 +1,34 @@
-/* call_sites.c: see call_sites.h.  Only units with call sites in their abbreviations are walked, in
- * runs of units on several threads.  Each run has its own results, which are joined in order.
- * Cost: a walk of .debug_info that delivers few attributes. */
+/* call_sites.c: see call_sites.h.  If no function is looked for by name, only units with call sites
+ * in their abbreviations are walked.  Runs of units are walked on several threads.  Each run has
+ * its own results, which are joined in order.  Cost: a walk of .debug_info that delivers few
+ * attributes. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/expr.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 
-#define RUN 8 /* units */
+#define RUN 4 /* units */
 
 struct scan {
 	struct dwr_sections *secs;
 	const struct dwr_units *units;
-	const uint64_t *site;
-	size_t n;
+	const struct dwr_call_wanted *wanted;
 	struct dwr_call_sites *run; /* by run */
 };
 
-static void want(struct dwr_want *ret)
+static void want(const struct scan *s, struct dwr_want *ret)
 {
-	static const uint16_t vendor[] = { DW_AT_GNU_call_site_target };
+	static const uint16_t vendor[] = { DW_AT_GNU_call_site_target, DW_AT_MIPS_linkage_name };
 	static const uint8_t name[] = { DW_AT_low_pc, DW_AT_abstract_origin, DW_AT_call_return_pc,
 					DW_AT_call_origin, DW_AT_call_target };
-	*ret = (struct dwr_want){ .vendor = vendor, .n_vendor = 1 };
+	*ret = (struct dwr_want){ .vendor = vendor,
+				  .n_vendor = s->wanted->names ? 2 : 1,
+				  .tag = { DW_TAG_call_site, DW_TAG_GNU_call_site } };
+	if (s->wanted->names) {
+		ret->tag[2] = DW_TAG_subprogram;
+		dwr_function_names_want(ret);
+	}
 	for (unsigned i = 0; i < sizeof name; i++)
 		DWR_WANT_NAME(ret, name[i]);
 }
@@ -98,8 +104,9 @@ static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *
 
 static bool listed(const struct scan *s, uint64_t site)
 {
-	size_t lo = LOWER_BOUND(0, s->n, mid, s->site[mid] < site);
-	return lo < s->n && s->site[lo] == site;
+	const struct dwr_call_wanted *w = s->wanted;
+	size_t lo = LOWER_BOUND(0, w->n, mid, w->site[mid] < site);
+	return lo < w->n && w->site[lo] == site;
 }
 
 static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit,
@@ -138,6 +145,25 @@ static bool has_call_sites(const struct dwr_abbrev_table *table)
 	return false;
 }
 
+static struct elfrw_err *scan_unit(struct scan *s, const struct dwr_unit *unit,
+				   const struct dwr_abbrev_table *table, struct dwr_call_sites *ret)
+{
+	struct dwr_unit_root root;
+	ELFRW_TRY(dwr_unit_read_root(s->secs, unit, &root));
+	struct dwr_cursor cur = dwr_cursor_at(s->secs, unit, table, false);
+	struct dwr_die die;
+	bool more;
+	for (;;) {
+		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
+		if (!more)
+			return NULL;
+		if (die.abbrev->tag == DW_TAG_call_site || die.abbrev->tag == DW_TAG_GNU_call_site)
+			ELFRW_TRY(one_site(s, unit, &root, &die, ret));
+		else if (s->wanted->names && die.abbrev->tag == DW_TAG_subprogram)
+			dwr_function_names_look(s->wanted->names, unit, &root, &die);
+	}
+}
+
 static struct elfrw_err *scan_run(void *arg, size_t r)
 {
 	struct scan *s = arg;
@@ -145,7 +171,7 @@ static struct elfrw_err *scan_run(void *arg, size_t r)
 	struct dwr_want w;
 	struct elfrw_err *err = NULL;
 	bool known = false, has = false;
-	want(&w);
+	want(s, &w);
 	for (size_t i = r * RUN; i < (r + 1) * RUN && i < s->units->len && !err; i++) {
 		const struct dwr_unit *unit = &s->units->data[i];
 		if (unit->sec != DWR_INFO)
@@ -154,19 +180,10 @@ static struct elfrw_err *scan_run(void *arg, size_t r)
 		known = known && table.off == unit->abbrev_off;
 		err = dwr_unit_abbrev(s->secs, unit, &w, &table);
 		if (!err && !known)
-			has = has_call_sites(&table);
+			has = s->wanted->names || has_call_sites(&table);
 		known = true;
-		if (err || !has)
-			continue;
-		struct dwr_unit_root root;
-		err = dwr_unit_read_root(s->secs, unit, &root);
-		struct dwr_cursor cur = dwr_cursor_at(s->secs, unit, &table, false);
-		struct dwr_die die;
-		bool more;
-		while (!err && !(err = dwr_cursor_next(&cur, &die, &more)) && more)
-			if (die.abbrev->tag == DW_TAG_call_site ||
-			    die.abbrev->tag == DW_TAG_GNU_call_site)
-				err = one_site(s, unit, &root, &die, &s->run[r]);
+		if (!err && has)
+			err = scan_unit(s, unit, &table, &s->run[r]);
 	}
 	dwr_abbrev_deinit(&table);
 	return err;
@@ -183,14 +200,14 @@ static int site_order(const void *a, const void *b)
 }
 
 struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
-				      const uint64_t *site, size_t n, unsigned threads,
+				      const struct dwr_call_wanted *wanted, unsigned threads,
 				      struct dwr_call_sites *ret)
 {
 	size_t runs = (units->len + RUN - 1) / RUN, total = 0;
-	struct scan s = { secs, units, site, n, calloc(runs + 1, sizeof *s.run) };
+	struct scan s = { secs, units, wanted, calloc(runs + 1, sizeof *s.run) };
 	struct dwr_call_sites all = { 0 };
 	struct elfrw_err *err = s.run ? NULL : &elfrw_err_nomem;
-	if (!err && n)
+	if (!err && (wanted->n || wanted->names))
 		err = elfrw_parallel(threads, runs, scan_run, &s);
 	for (size_t r = 0; s.run && r < runs; r++)
 		total += s.run[r].len;

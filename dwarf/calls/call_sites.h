@@ -2,6 +2,7 @@
  * DW_TAG_GNU_call_site): which function a call calls, or how the called address is computed. */
 #ifndef DWARF_CALLS_CALL_SITES_H
 #define DWARF_CALLS_CALL_SITES_H
+#include "dwarf/calls/function_names.h"
 #include "dwarf/info.h"
 
 #define DWR_NO_SLOT UINT64_MAX
@@ -19,11 +20,17 @@ struct dwr_call_sites {
 	size_t len, cap;
 };
 
+/* What is looked for. */
+struct dwr_call_wanted {
+	const uint64_t *site; /* return addresses, sorted; N of them; borrowed */
+	size_t n;
+	struct dwr_function_names *names; /* besides, on the same way; or NULL */
+};
+
 /* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Keeps only call sites that
- * say something and whose return address is in SITE (N of them, sorted).  Errors: DIEs that cannot
- * be parsed. */
+ * say something and whose return address is wanted.  Errors: DIEs that cannot be parsed. */
 struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
-				      const uint64_t *site, size_t n, unsigned threads,
+				      const struct dwr_call_wanted *wanted, unsigned threads,
 				      struct dwr_call_sites *ret);
 
 /* A function's DIE and the DIEs that it refers to by DW_AT_specification and

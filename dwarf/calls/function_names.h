@@ -1,14 +1,34 @@
 /* function_names.h: DIEs of functions by name, for functions with code but no DIE with its address.
- * GCC makes such copies of identical functions; only their declarations exist. */
+ * GCC makes such copies of identical functions; only their declarations exist.
+ *
+ * The search is part of another walk (call_sites.h), which shows it each DW_TAG_subprogram. */
 #ifndef DWARF_CALLS_FUNCTION_NAMES_H
 #define DWARF_CALLS_FUNCTION_NAMES_H
 #include "dwarf/info.h"
+#include <stdatomic.h>
 
-/* DIE[i] becomes the .debug_info offset of the first DW_TAG_subprogram whose linkage name (in units
- * of C and in those without a language: whose name) is NAME[i], or 0.  NAME holds N different
- * names, sorted by strcmp.  SECS has its sections loaded.  Cost: a walk of .debug_info, on THREADS
- * threads. */
-struct elfrw_err *dwr_functions_by_name(struct dwr_sections *secs, const struct dwr_units *units,
-					const char *const *name, size_t n, unsigned threads,
-					uint64_t *die);
+struct dwr_function_names {
+	const struct dwr_sections *secs;
+	const char *const *name; /* N different ones, sorted by strcmp; borrowed, as SECS */
+	size_t n;
+	atomic_uint_fast64_t *die;   /* by name: the first DIE so far, UINT64_MAX: none */
+	atomic_uint_fast64_t *other; /* by offset in .debug_str: another name begins there */
+};
+
+/* SECS has its sections loaded. */
+struct elfrw_err *dwr_function_names_init(struct dwr_function_names *s,
+					  const struct dwr_sections *secs, const char *const *name,
+					  size_t n);
+void dwr_function_names_deinit(struct dwr_function_names *s);
+
+/* Adds to WANT what the search reads of a DIE. */
+void dwr_function_names_want(struct dwr_want *want);
+
+/* Looks at DIE of UNIT, a DW_TAG_subprogram.  Any thread may call it, in any order. */
+void dwr_function_names_look(struct dwr_function_names *s, const struct dwr_unit *unit,
+			     const struct dwr_unit_root *root, const struct dwr_die *die);
+
+/* The .debug_info offset of the first DW_TAG_subprogram whose linkage name (in units of C and in
+ * those without a language: whose name) is name I, or 0. */
+uint64_t dwr_function_names_die(const struct dwr_function_names *s, size_t i);
 #endif

@@ -10,7 +10,8 @@
  * learns which function a jump into shared code meant.
  *
  * The DIEs of shared functions come from the .debug_icfold section just made, so .debug_info is
- * walked again only for indirect calls that the code does not explain. */
+ * walked again only for indirect calls that the code does not explain, and for functions without a
+ * DIE of their own: once for both. */
 #include "icf/apply/calls.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
@@ -35,6 +36,11 @@ struct named {
 	uint64_t die;
 };
 
+struct nameless {
+	const char *name;
+	uint32_t unit;
+};
+
 struct job {
 	struct icf_apply *a;
 	struct icf_call_stats *stats;
@@ -47,6 +53,7 @@ struct job {
 	struct dwr_calls in; /* the input's tables */
 	struct icf_calls found;
 	struct dwr_call_sites site;
+	VEC(struct nameless) nameless;
 	VEC(struct lead) lead;       /* sorted by die */
 	VEC(struct named) named;     /* sorted by name */
 	VEC(struct dwr_dcall) dcall; /* the output's */
@@ -87,11 +94,6 @@ static bool only_one(const struct icf_program *prog, const char *name)
 	return n == 1;
 }
 
-struct nameless {
-	const char *name;
-	uint32_t unit;
-};
-
 static int nameless_order(const void *a, const void *b)
 {
 	const struct nameless *x = a, *y = b;
@@ -99,13 +101,11 @@ static int nameless_order(const void *a, const void *b)
 	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Shared functions without a DIE that gives their address, but that a call may need: finds their
- * declarations by name. */
-static struct elfrw_err *collect_declared(struct job *j)
+/* Shared functions without a DIE that gives their address, but that a call may need: those with a
+ * name of their own, in the order of the names. */
+static struct elfrw_err *collect_nameless(struct job *j)
 {
 	const struct icf_program *prog = j->a->prog;
-	VEC(struct nameless) v = { 0 };
-	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < j->found.call.len; i++)
 		for (unsigned k = 0; k < 2; k++) {
 			uint32_t u =
@@ -116,36 +116,42 @@ static struct elfrw_err *collect_declared(struct job *j)
 			const char *name = prog->sym.data[prog->unit.data[u].sym].name;
 			if (strchr(name, '.')) /* made by the compiler: a part, a clone */
 				continue;
-			struct nameless *n = VEC_PUSH(&v);
-			if (!n) {
-				VEC_FREE(&v);
+			struct nameless *n = VEC_PUSH(&j->nameless);
+			if (!n)
 				return &elfrw_err_nomem;
-			}
 			*n = (struct nameless){ name, u };
 		}
-	if (!v.len)
-		return NULL;
-	qsort(v.data, v.len, sizeof *v.data, nameless_order);
+	struct nameless *v = j->nameless.data;
+	if (j->nameless.len)
+		qsort(v, j->nameless.len, sizeof *v, nameless_order);
 	size_t n = 0;
-	for (size_t i = 0; i < v.len; i++)
-		if ((!n || strcmp(v.data[n - 1].name, v.data[i].name)) &&
-		    only_one(prog, v.data[i].name))
-			v.data[n++] = v.data[i];
+	for (size_t i = 0; i < j->nameless.len; i++)
+		if ((!n || strcmp(v[n - 1].name, v[i].name)) && only_one(prog, v[i].name))
+			v[n++] = v[i];
+	j->nameless.len = n;
+	return NULL;
+}
+
+/* Reads the call sites of indirect calls, and finds the declarations of nameless functions. */
+static struct elfrw_err *read_sites(struct job *j)
+{
+	const size_t n = j->nameless.len;
 	const char **name = calloc(n + 1, sizeof *name);
-	uint64_t *die = calloc(n + 1, sizeof *die);
-	if (!name || !die)
-		err = &elfrw_err_nomem;
+	struct dwr_function_names names = { 0 };
+	struct elfrw_err *err = name ? NULL : &elfrw_err_nomem;
 	for (size_t i = 0; i < n && !err; i++)
-		name[i] = v.data[i].name;
+		name[i] = j->nameless.data[i].name;
+	if (!err && n)
+		err = dwr_function_names_init(&names, &j->secs, name, n);
+	const struct dwr_call_wanted wanted = { j->found.indirect.data, j->found.indirect.len,
+						n ? &names : NULL };
 	if (!err)
-		err = open_info(j);
-	if (!err)
-		err = dwr_functions_by_name(&j->secs, &j->units, name, n, j->a->opt->threads, die);
+		err = dwr_call_sites_read(&j->secs, &j->units, &wanted, j->a->opt->threads,
+					  &j->site);
 	for (size_t i = 0; i < n && !err; i++)
-		j->die[v.data[i].unit] = die[i];
+		j->die[j->nameless.data[i].unit] = dwr_function_names_die(&names, i);
+	dwr_function_names_deinit(&names);
 	free(name);
-	free(die);
-	VEC_FREE(&v);
 	return err;
 }
 
@@ -459,12 +465,12 @@ static struct elfrw_err *run(struct job *j)
 	ELFRW_TRY(collect_dies(j));
 	ELFRW_TRY(collect_slots(j));
 	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, shares, a->opt->threads, &j->found));
-	ELFRW_TRY(collect_declared(j));
-	if (had || j->found.indirect.len) {
+	ELFRW_TRY(collect_nameless(j));
+	if (had || j->found.indirect.len || j->nameless.len) {
 		ELFRW_TRY(open_info(j));
-		ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
-		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data,
-					      j->found.indirect.len, a->opt->threads, &j->site));
+		ELFRW_TRY(read_sites(j));
+		if (had || j->found.indirect.len)
+			ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
 		if (j->in.dcall.len || j->site.len)
 			ELFRW_TRY(collect_leads(j));
 	}
@@ -493,6 +499,7 @@ struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *st
 	icf_calls_deinit(&j->found);
 	free(j->site.data);
 	free(j->die);
+	VEC_FREE(&j->nameless);
 	VEC_FREE(&j->lead);
 	VEC_FREE(&j->named);
 	VEC_FREE(&j->dcall);

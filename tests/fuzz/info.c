@@ -54,10 +54,17 @@ static void ask(struct dwr_sections *secs)
 		walk(secs, u, &table[1], &all);
 	}
 	static const char *const names[] = { "a", "f0", "f1", "main" };
-	uint64_t die[4], site[] = { FUZZ_CODE + 5, FUZZ_CODE + 37, FUZZ_CODE + 69 };
-	(void)fuzz_ok(dwr_functions_by_name(secs, &units, names, 4, 1, die));
+	uint64_t site[] = { FUZZ_CODE + 5, FUZZ_CODE + 37, FUZZ_CODE + 69 };
 	struct dwr_call_sites sites = { 0 };
-	(void)fuzz_ok(dwr_call_sites_read(secs, &units, site, 3, 1, &sites));
+	struct dwr_function_names search;
+	if (fuzz_ok(dwr_function_names_init(&search, secs, names, 4))) {
+		const struct dwr_call_wanted wanted = { site, 3, &search };
+		(void)fuzz_ok(dwr_call_sites_read(secs, &units, &wanted, 1, &sites));
+		for (unsigned i = 0; i < 4; i++)
+			FUZZ_HOLDS(dwr_function_names_die(&search, i) <
+				   secs->sec[DWR_INFO].size + 1);
+		dwr_function_names_deinit(&search);
+	}
 	struct dwr_abbrev_table chain_table = { 0 };
 	for (uint64_t off = 0; off < secs->sec[DWR_INFO].size && off < 512; off += 5) {
 		struct dwr_die_chain chain;
