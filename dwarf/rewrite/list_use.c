@@ -2,8 +2,38 @@
  * the lists' new places back into the DIEs. */
 #include "dwarf/rewrite/run.h"
 #include "elfrw/arch/arch.h"
+#include "elfrw/base/parallel.h"
 #include "elfrw/image.h"
 #include <stdlib.h>
+
+/* The uses of batch I of ARG, a struct dwr_rw_run. */
+static struct elfrw_err *collect_batch(void *arg, size_t i)
+{
+	struct dwr_rw_run *run = arg;
+	const struct dwr_rw_batch *b = &run->batch.data[i];
+	for (uint32_t k = b->first; k < b->first + b->n; k++) {
+		const struct dwr_rw_unit *ru = &run->rw.ru[k];
+		struct dwr_list_use *use = run->use + ru->first_use;
+		for (size_t j = 0; j < ru->site.len; j++) {
+			const struct dwr_site *s = &ru->site.data[j];
+			if (s->kind != DWR_SITE_LIST)
+				continue;
+			*use++ = (struct dwr_list_use){
+				.off = s->value,
+				.views = s->views,
+				.new_off = s->value,
+				.new_views = s->views,
+				.cu = k,
+				.owner = s->owner,
+				.index = s->index,
+				.kind = s->list,
+				.purpose = s->purpose,
+				.indexed = s->indexed,
+			};
+		}
+	}
+	return NULL;
+}
 
 /* The uses of lists, of all units one after the other. */
 static struct elfrw_err *collect_lists(struct dwr_rw_run *run)
@@ -11,20 +41,21 @@ static struct elfrw_err *collect_lists(struct dwr_rw_run *run)
 	struct dwr_rw *rw = &run->rw;
 	size_t n = rw->units.len;
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < rw->ru[i].site.len; k++)
-			run->n_uses += rw->ru[i].site.data[k].kind == DWR_SITE_LIST;
+		rw->ru[i].first_use = (uint32_t)run->n_uses;
+		run->n_uses += rw->ru[i].n_lists;
 		run->n_add += rw->ru[i].cu_range.len != 0;
 	}
 	if (run->n_uses >= UINT32_MAX)
 		return elfrw_error("more lists than can be counted");
+	const size_t use_size = (run->n_uses + 1) * sizeof *run->use;
 	run->cu = calloc(n + 1, sizeof *run->cu);
-	run->use = calloc(run->n_uses + 1, sizeof *run->use);
+	run->use = elfrw_large(malloc(use_size), use_size);
 	run->add = calloc(run->n_add + 1, sizeof *run->add);
 	if (!run->cu || !run->use || !run->add)
 		return &elfrw_err_nomem;
-	size_t use = 0, add = 0;
+	size_t add = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct dwr_rw_unit *ru = &rw->ru[i];
+		const struct dwr_rw_unit *ru = &rw->ru[i];
 		run->cu[i] = (struct dwr_list_cu){
 			.params = rw->units.data[i].params,
 			.has_base = ru->root.has_low_pc,
@@ -34,30 +65,12 @@ static struct elfrw_err *collect_lists(struct dwr_rw_run *run)
 			.rnglists_base = ru->root.rnglists_base,
 			.loclists_base = ru->root.loclists_base,
 		};
-		ru->first_use = (uint32_t)use;
-		for (size_t k = 0; k < ru->site.len; k++) {
-			const struct dwr_site *s = &ru->site.data[k];
-			if (s->kind != DWR_SITE_LIST)
-				continue;
-			run->use[use++] = (struct dwr_list_use){
-				.off = s->value,
-				.views = s->views,
-				.new_off = s->value,
-				.new_views = s->views,
-				.cu = (uint32_t)i,
-				.owner = s->owner,
-				.index = s->index,
-				.kind = s->list,
-				.purpose = s->purpose,
-				.indexed = s->indexed,
-			};
-		}
 		if (ru->cu_range.len)
 			run->add[add++] = (struct dwr_list_new){ .cu = (uint32_t)i,
 								 .range = ru->cu_range.data,
 								 .n_ranges = ru->cu_range.len };
 	}
-	return NULL;
+	return elfrw_parallel(rw->in->threads, run->batch.len, collect_batch, run);
 }
 
 /* Sets the entries of .debug_addr that the DIEs use. */

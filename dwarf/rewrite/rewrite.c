@@ -87,7 +87,9 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, roots_batch, run));
 	ELFRW_TRY(dwr_rw_rewrite_lines(run));
 	for (unsigned id = DWR_INFO; id <= DWR_TYPES; id++)
-		if (rw->secs.sec[id].size && !(rw->copy[id] = malloc(rw->secs.sec[id].size)))
+		if (rw->secs.sec[id].size &&
+		    !(rw->copy[id] =
+			      elfrw_large(malloc(rw->secs.sec[id].size), rw->secs.sec[id].size)))
 			return &elfrw_err_nomem;
 	run->info_size = rw->secs.sec[DWR_INFO].size;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));

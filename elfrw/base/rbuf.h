@@ -63,13 +63,6 @@ static inline void elfrw_rbuf_seek(struct elfrw_rbuf *r, uint64_t off)
 		r->pos = r->start + off;
 }
 
-static inline uint64_t elfrw_get_le(const uint8_t *p, unsigned size)
-{
-	uint64_t v = 0;
-	for (unsigned i = 0; i < size; i++)
-		v |= (uint64_t)p[i] << (8 * i);
-	return v;
-}
 static inline uint16_t elfrw_get16(const void *p)
 {
 	uint16_t v;
@@ -86,6 +79,19 @@ static inline uint64_t elfrw_get64(const void *p)
 {
 	uint64_t v;
 	memcpy(&v, p, 8);
+	return v;
+}
+static inline uint64_t elfrw_get_le(const uint8_t *p, unsigned size)
+{
+	switch (size) { /* all but a few fields */
+	case 1: return *p;
+	case 2: return elfrw_get16(p);
+	case 4: return elfrw_get32(p);
+	case 8: return elfrw_get64(p);
+	}
+	uint64_t v = 0;
+	for (unsigned i = 0; i < size; i++)
+		v |= (uint64_t)p[i] << (8 * i);
 	return v;
 }
 static inline void elfrw_put16(void *p, uint16_t v)
@@ -137,6 +143,8 @@ static inline uint64_t elfrw_rbuf_u64(struct elfrw_rbuf *r)
 static inline uint64_t elfrw_rbuf_uleb(struct elfrw_rbuf *r)
 {
 	uint64_t v = 0;
+	if (!r->bad && r->pos < r->end && !(*r->pos & 0x80)) /* nearly all */
+		return *r->pos++;
 	for (unsigned shift = 0;; shift += 7) {
 		const uint8_t *p = elfrw_rbuf_take(r, 1);
 		if (!p)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define VEC(T)              \
 	struct {            \
@@ -20,6 +21,18 @@
 		size_t len; \
 		size_t cap; \
 	}
+
+/* Asks for large pages for the SIZE bytes at P, which may be NULL, before they are written: a fault
+ * for each 4 KiB would cost more than the writing.  Returns P. */
+static inline void *elfrw_large(void *p, size_t size)
+{
+	if (p && size >= (size_t)1 << 21) {
+		uintptr_t from = (uintptr_t)p & ~(uintptr_t)4095; /* as malloc gets it */
+		(void)madvise((void *)from, ((uintptr_t)p - from + size + 4095) & ~(size_t)4095,
+			      MADV_HUGEPAGE);
+	}
+	return p;
+}
 
 /* Makes room for NEED elements of SIZE bytes in total; false: out of memory, nothing changed. */
 static inline bool elfrw_vec_grow(void **data, size_t *cap, size_t need, size_t size)
@@ -37,7 +50,7 @@ static inline bool elfrw_vec_grow(void **data, size_t *cap, size_t need, size_t 
 	void *p = realloc(*data, n * size);
 	if (!p)
 		return false;
-	*data = p;
+	*data = elfrw_large(p, n * size);
 	*cap = n;
 	return true;
 }

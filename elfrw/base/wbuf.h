@@ -12,8 +12,8 @@ struct elfrw_wbuf {
 	bool bad;
 };
 
-/* Appends N zero bytes and returns them; NULL (and bad): out of memory. */
-static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
+/* Appends N bytes of any value and returns them; NULL (and bad): out of memory. */
+static inline uint8_t *elfrw_wbuf_room(struct elfrw_wbuf *w, size_t n)
 {
 	if (w->bad || n > SIZE_MAX - w->len ||
 	    !elfrw_vec_grow((void **)&w->data, &w->cap, w->len + n, 1)) {
@@ -23,14 +23,22 @@ static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
 	if (!n)
 		return w->data;
 	uint8_t *p = w->data + w->len;
-	memset(p, 0, n);
 	w->len += n;
+	return p;
+}
+
+/* The same with zeros. */
+static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
+{
+	uint8_t *p = elfrw_wbuf_room(w, n);
+	if (p && n)
+		memset(p, 0, n);
 	return p;
 }
 
 static inline void elfrw_wbuf_bytes(struct elfrw_wbuf *w, const void *src, size_t n)
 {
-	uint8_t *p = elfrw_wbuf_grow(w, n);
+	uint8_t *p = elfrw_wbuf_room(w, n);
 	if (p && n)
 		memcpy(p, src, n);
 }

@@ -16,6 +16,8 @@
 #define DW_AT_LLVM_stmt_sequence 0x3e0c
 #endif
 
+#define BYTES_PER_SITE 48
+
 void dwr_rw_info_want(struct dwr_want *want)
 {
 	static const uint16_t vendor[] = { DW_AT_GNU_locviews, DW_AT_GNU_macros,
@@ -248,10 +250,15 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 	struct dwr_cursor cur = dwr_cursor_at(&rw->secs, unit, table, false);
 	struct dwr_die die;
 	bool more;
-	struct elfrw_err *err;
+	struct elfrw_err *err = NULL;
+	/* As many as optimized code has; memory that is not written costs nothing. */
+	if (!VEC_RESERVE(&ru->site, (unit->end - unit->off) / BYTES_PER_SITE))
+		return &elfrw_err_nomem;
 	while (!(err = dwr_cursor_next(&cur, &die, &more)) && more)
 		if ((err = scan_die(&s, &die)))
 			break;
+	for (size_t k = 0; k < ru->site.len; k++)
+		ru->n_lists += ru->site.data[k].kind == DWR_SITE_LIST;
 	dwr_pieces_deinit(&s.pieces);
 	dwr_list_deinit(&s.list);
 	tdestroy(s.noted, dwr_die_free_noted);

@@ -1,24 +1,38 @@
 /* assemble.c: joins headers, offset tables, chunks and added lists into one new section. */
 #include "dwarf/rewrite/lists/state.h"
+#include "elfrw/base/parallel.h"
 #include <string.h>
 
-/* Settles the places of the chunks' bytes. */
-static void settle_chunk(struct dwr_lists_run *r, const struct dwr_lists_chunk *c)
+/* Where the chunks of a section go. */
+struct joining {
+	struct dwr_lists_run *r;
+	struct dwr_lists_chunk *chunk;
+	uint8_t *to; /* the section */
+};
+
+/* Copies the bytes of chunk INDEX of ARG, a struct joining, to their place, and settles the places
+ * of its lists. */
+static struct elfrw_err *join_chunk(void *arg, size_t index)
 {
+	const struct joining *j = arg;
+	struct dwr_lists_chunk *c = &j->chunk[index];
+	if (c->w.out.len)
+		memcpy(j->to + c->base, c->w.out.data, c->w.out.len);
+	elfrw_wbuf_free(&c->w.out);
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
-		struct dwr_list_use *use = dwr_lists_use(r, r->order[i].index);
+		struct dwr_list_use *use = dwr_lists_use(j->r, j->r->order[i].index);
 		use->new_off += c->base;
 		if (use->new_views != DWR_LIST_NONE)
 			use->new_views += c->base;
 	}
+	return NULL;
 }
 
-static void append_chunk(struct dwr_lists_run *r, struct dwr_lists_chunk *c, struct elfrw_wbuf *out)
+/* Leaves room for the bytes of C. */
+static void place_chunk(struct dwr_lists_chunk *c, struct elfrw_wbuf *out)
 {
 	c->base = out->len;
-	elfrw_wbuf_bytes(out, c->w.out.data, c->w.out.len);
-	elfrw_wbuf_free(&c->w.out);
-	settle_chunk(r, c);
+	elfrw_wbuf_room(out, c->w.out.len);
 }
 
 /* Puts a contribution's header; RET_START: where the bytes begin that the length counts. */
@@ -92,17 +106,20 @@ static struct elfrw_err *fill_tables(struct dwr_lists_run *r, unsigned kind, str
 	return NULL;
 }
 
-struct elfrw_err *dwr_lists_assemble(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)
+/* The headers and tables of section KIND, and the places of its chunks. */
+static struct elfrw_err *place_chunks(struct dwr_lists_run *r, unsigned kind,
+				      struct dwr_lists_chunk *c, struct elfrw_wbuf *out)
 {
 	struct dwr_lists_part *part = &r->part[kind];
-	const struct dwr_list_sec *sec = &r->in->secs.list[kind];
-	struct dwr_lists_chunk *c = r->chunk.data ? r->chunk.data + part->first_chunk : NULL;
 	uint32_t left = part->n_chunks;
-	if (!dwr_list_is_v5(kind)) {
+	size_t size = 0;
+	for (uint32_t i = 0; i < left; i++)
+		size += c[i].w.out.len;
+	if (!VEC_RESERVE(out, size + 1))
+		return &elfrw_err_nomem;
+	if (!dwr_list_is_v5(kind))
 		for (; left; left--, c++)
-			append_chunk(r, c, out);
-		return out->bad ? &elfrw_err_nomem : NULL;
-	}
+			place_chunk(c, out);
 	for (uint32_t i = 0; i < part->contribs.len; i++) {
 		const struct dwr_list_contrib *con = &part->contribs.data[i];
 		size_t start;
@@ -110,10 +127,21 @@ struct elfrw_err *dwr_lists_assemble(struct dwr_lists_run *r, unsigned kind, str
 		part->new_base[i] = out->len;
 		elfrw_wbuf_grow(out, (size_t)con->n_offsets * con->offset_size);
 		for (; left && c->contrib == i; left--, c++)
-			append_chunk(r, c, out);
-		ELFRW_TRY(put_length(sec, out, con->offset_size, start));
+			place_chunk(c, out);
+		ELFRW_TRY(put_length(&r->in->secs.list[kind], out, con->offset_size, start));
 	}
-	return fill_tables(r, kind, out);
+	return out->bad ? &elfrw_err_nomem : NULL;
+}
+
+struct elfrw_err *dwr_lists_assemble(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)
+{
+	const struct dwr_lists_part *part = &r->part[kind];
+	struct joining j = { .r = r };
+	j.chunk = r->chunk.data ? r->chunk.data + part->first_chunk : NULL;
+	ELFRW_TRY(place_chunks(r, kind, j.chunk, out));
+	j.to = out->data;
+	ELFRW_TRY(elfrw_parallel(r->in->threads, part->n_chunks, join_chunk, &j));
+	return dwr_list_is_v5(kind) ? fill_tables(r, kind, out) : NULL;
 }
 
 struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)

@@ -85,6 +85,10 @@ struct elfrw_err *dwr_lists_rewrite_chunk(void *arg, size_t index)
 	struct shared shared[MAX_SHARED];
 	struct dwr_list_result last = { 0 };
 	unsigned n = 0;
+	/* Most lists keep their size; those that grow find more room as they need it. */
+	uint64_t span = r->order[c->first + c->n - 1].key - r->order[c->first].key;
+	if (span < 1 << 20 && !VEC_RESERVE(&w->out, span + 4096))
+		return &elfrw_err_nomem;
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		uint32_t u = r->order[i].index;
 		struct dwr_list_use *use = dwr_lists_use(r, u);
@@ -112,5 +116,5 @@ struct elfrw_err *dwr_lists_rewrite_chunk(void *arg, size_t index)
 		use->new_views = use->views != DWR_LIST_NONE ? s.result.views : DWR_LIST_NONE;
 		use->empty = s.result.empty;
 	}
-	return NULL;
+	return dwr_list_charge_rest(w);
 }

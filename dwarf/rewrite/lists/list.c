@@ -41,6 +41,20 @@ struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes)
 	return charge(b, bytes, 0);
 }
 
+struct elfrw_err *dwr_list_charge_rest(struct dwr_list_work *w)
+{
+	uint64_t bytes = w->read;
+	w->read = 0;
+	return charge(w->budget, bytes, 0);
+}
+
+/* The budget is shared: a count for each list would cost as much as the list. */
+struct elfrw_err *dwr_list_charge_read(struct dwr_list_work *w, uint64_t bytes)
+{
+	w->read += bytes;
+	return w->read < 1 << 16 ? NULL : dwr_list_charge_rest(w);
+}
+
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,
 				     uint64_t old, uint64_t value, bool *ret)
 {
@@ -308,6 +322,10 @@ static struct elfrw_err *plan_patches(struct dwr_list_work *w, const struct dwr_
 	struct dwr_list_addr base;
 	w->patch.len = w->span.len = 0;
 	w->unit = use->owner;
+	if (dwr_list_is_simple(w, use, end, n)) {
+		*ok = true;
+		return dwr_list_charge_read(w, *end - use->off);
+	}
 	*n = 0;
 	*end = use->off;
 	for (*ok = true; *ok;) {
@@ -332,7 +350,7 @@ static struct elfrw_err *plan_patches(struct dwr_list_work *w, const struct dwr_
 		if (raw.expr_size)
 			ELFRW_TRY(note_expr(w, sec, cu, raw.expr, raw.expr_size));
 	}
-	return charge(w->budget, *end - use->off, 0);
+	return dwr_list_charge_read(w, *end - use->off);
 }
 
 /* Appends the views of N entries, if USE has any. */

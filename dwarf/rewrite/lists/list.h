@@ -64,6 +64,7 @@ struct dwr_list_work {
 	VEC(uint64_t) convert;
 	struct elfrw_wbuf expr, expr2;
 	uint32_t unit; /* where the last look-up ended */
+	uint64_t read; /* bytes of lists that are not counted in the budget yet */
 };
 
 /* Offsets in the worker's `out`. */
@@ -95,6 +96,15 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 /* Counts BYTES more that are read or made for lists; error: the total is out of proportion to the
  * section. */
 struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes);
+/* The same for bytes that the worker read; and for what is left when it is done. */
+struct elfrw_err *dwr_list_charge_read(struct dwr_list_work *w, uint64_t bytes);
+struct elfrw_err *dwr_list_charge_rest(struct dwr_list_work *w);
+
+/* Is the list of USE one of the usual ones, whose code moves as a whole?  Then *END: its end; *N:
+ * its entries; and the changes are in W->patch, which was empty. */
+bool dwr_list_is_simple(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t *end,
+			size_t *n);
+
 /* May a list state VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  If so,
  * that is recorded as a wish. */
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,

@@ -70,11 +70,14 @@ static struct elfrw_err *grant_wishes(struct dwr_lists_run *r)
 	return NULL;
 }
 
-static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in, struct dwr_lists_run *r)
+/* Checks and counts the uses of slice INDEX of ARG, a struct dwr_lists_run. */
+static struct elfrw_err *check_slice(void *arg, size_t index)
 {
-	if (in->n_uses >= UINT32_MAX)
-		return elfrw_error("too many uses of range and location lists");
-	for (size_t i = 0; i < in->n_uses; i++) {
+	struct dwr_lists_run *r = arg;
+	const struct dwr_rw_lists_in *in = r->in;
+	struct dwr_lists_slice *s = &r->slice[index];
+	for (size_t i = index * DWR_LISTS_SLICE;
+	     i < in->n_uses && i < (index + 1) * DWR_LISTS_SLICE; i++) {
 		const struct dwr_list_use *use = &in->use[i];
 		if (use->kind >= DWR_LIST_KINDS || use->cu >= in->n_cus)
 			return elfrw_error("use %zu of a list: kind %u, unit %u", i, use->kind,
@@ -83,8 +86,23 @@ static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in, struct dwr
 		if (use->off >= sec->size)
 			return elfrw_error_at(sec->name, use->off,
 					      "a list begins past the end of the section");
-		r->n_by_kind[use->kind]++;
+		s->n[use->kind]++;
 	}
+	return NULL;
+}
+
+static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in, struct dwr_lists_run *r)
+{
+	if (in->n_uses >= UINT32_MAX)
+		return elfrw_error("too many uses of range and location lists");
+	r->n_slices = (in->n_uses + DWR_LISTS_SLICE - 1) / DWR_LISTS_SLICE;
+	r->slice = calloc(r->n_slices + 1, sizeof *r->slice);
+	if (!r->slice)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(elfrw_parallel(in->threads, r->n_slices, check_slice, r));
+	for (size_t i = 0; i < r->n_slices; i++)
+		for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
+			r->n_by_kind[kind] += r->slice[i].n[kind];
 	for (size_t i = 0; i < in->n_add; i++)
 		if (in->add[i].cu >= in->n_cus)
 			return elfrw_error("new list %zu: unit %u", i, in->add[i].cu);
@@ -161,8 +179,9 @@ struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_l
 {
 	struct dwr_rw_lists_out result = { 0 };
 	struct dwr_lists_run r = { .in = in, .ranger = dwr_ranger(in->map, in->policy) };
-	ELFRW_TRY(check_uses(in, &r));
-	struct elfrw_err *err = rewrite_all(&r, &result);
+	struct elfrw_err *err = check_uses(in, &r);
+	if (!err)
+		err = rewrite_all(&r, &result);
 	if (!err)
 		*out = result;
 	else
@@ -178,6 +197,7 @@ struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_l
 	}
 	VEC_FREE(&r.chunk);
 	VEC_FREE(&r.made_up);
+	free(r.slice);
 	free(r.order);
 	free(r.scratch);
 	return err;

@@ -16,6 +16,13 @@ struct dwr_lists_chunk {
 	uint8_t kind;
 };
 
+/* Consecutive uses of the caller's that are counted and sorted together. */
+struct dwr_lists_slice {
+	uint32_t n[DWR_LIST_KINDS];  /* uses of each section */
+	uint32_t at[DWR_LIST_KINDS]; /* where their keys begin in order[] */
+};
+#define DWR_LISTS_SLICE 16384 /* uses */
+
 /* One of the sections. */
 struct dwr_lists_part {
 	uint32_t first, n; /* keys in order[] */
@@ -32,6 +39,8 @@ struct dwr_lists_run {
 	const struct dwr_rw_lists_in *in;
 	VEC(struct dwr_list_use) made_up; /* uses beyond the caller's */
 	size_t n_by_kind[DWR_LIST_KINDS]; /* the caller's uses */
+	struct dwr_lists_slice *slice;
+	size_t n_slices;
 	struct dwr_lists_key *order, *scratch;
 	struct dwr_ranger ranger;
 	struct dwr_list_budget budget[DWR_LIST_KINDS];
@@ -64,7 +73,7 @@ uint64_t *dwr_lists_table_entry(const struct dwr_lists_run *r, const struct dwr_
  * valid offset. */
 struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind);
 
-/* Sorts the uses of each section by list offset. */
+/* Sorts the uses of each section by list offset, equal offsets in their order. */
 struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r);
 
 /* Cuts the sorted uses of section KIND into chunks. */

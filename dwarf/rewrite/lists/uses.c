@@ -1,6 +1,7 @@
 /* uses.c: sorts the uses of lists by section and offset, adds uses for entries that no DIE refers
  * to, and cuts them into chunks; see lists.c. */
 #include "dwarf/rewrite/lists/state.h"
+#include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 #include <string.h>
@@ -152,12 +153,31 @@ struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind)
 	return err;
 }
 
+/* Fills and sorts the keys of slice INDEX of ARG, a struct dwr_lists_run. */
+static struct elfrw_err *sort_slice(void *arg, size_t index)
+{
+	struct dwr_lists_run *r = arg;
+	const struct dwr_lists_slice *s = &r->slice[index];
+	uint32_t at[DWR_LIST_KINDS];
+	memcpy(at, s->at, sizeof at);
+	for (size_t i = index * DWR_LISTS_SLICE;
+	     i < r->in->n_uses && i < (index + 1) * DWR_LISTS_SLICE; i++) {
+		const struct dwr_list_use *use = &r->in->use[i];
+		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
+	}
+	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
+		dwr_lists_sort(r->order + s->at[kind], r->scratch + s->at[kind], s->n[kind]);
+	return NULL;
+}
+
+/* Units lie in the order of their lists as a rule.  Then the slices, each sorted by itself, are
+ * sorted as a whole, and the last sort only looks. */
 struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 {
-	size_t n = dwr_lists_count(r);
+	const size_t n = dwr_lists_count(r), size = (n + 1) * sizeof *r->order;
 	uint32_t at[DWR_LIST_KINDS], next = 0;
-	r->order = malloc((n + 1) * sizeof *r->order);
-	r->scratch = malloc((n + 1) * sizeof *r->scratch);
+	r->order = elfrw_large(malloc(size), size);
+	r->scratch = elfrw_large(malloc(size), size);
 	if (!r->order || !r->scratch)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < r->made_up.len; i++)
@@ -165,8 +185,13 @@ struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++) {
 		r->part[kind].first = at[kind] = next;
 		next += r->part[kind].n += (uint32_t)r->n_by_kind[kind];
+		for (size_t i = 0; i < r->n_slices; i++) {
+			r->slice[i].at[kind] = at[kind];
+			at[kind] += r->slice[i].n[kind];
+		}
 	}
-	for (size_t i = 0; i < n; i++) {
+	ELFRW_TRY(elfrw_parallel(r->in->threads, r->n_slices, sort_slice, r));
+	for (size_t i = r->in->n_uses; i < n; i++) {
 		const struct dwr_list_use *use = dwr_lists_use(r, i);
 		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
 	}
