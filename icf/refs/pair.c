@@ -360,8 +360,14 @@ static struct elfrw_err *add_pads(const struct icf_program *prog, size_t k, stru
 	return NULL;
 }
 
-/* The places that are entered other than from above or by a branch in their own unit, sorted.
- * *KNOWN is false if an exception table is not understood. */
+/* Is VA in UNIT, but not its start? */
+static bool is_inside(const struct icf_program *prog, uint32_t unit, uint64_t va)
+{
+	return unit != ICF_NONE && prog->unit.data[unit].start != va;
+}
+
+/* The places behind the starts of units that are entered other than from above or by a branch in
+ * their own unit, sorted.  *KNOWN is false if an exception table is not understood. */
 static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf_places *ret,
 				      bool *known)
 {
@@ -369,11 +375,11 @@ static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf
 	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref && ok; r++)
-			if (ref[r].unit != ICF_NONE)
+			if (is_inside(prog, ref[r].unit, ref[r].target))
 				ok = add_place(ret, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dataref.len && ok; i++)
-		if (prog->dataref.data[i].unit != ICF_NONE)
+		if (is_inside(prog, prog->dataref.data[i].unit, prog->dataref.data[i].target))
 			ok = add_place(ret, prog->dataref.data[i].target);
 	struct dwr_lsda lsda = { 0 };
 	struct elfrw_err *err = ok ? NULL : &elfrw_err_nomem;

@@ -8,6 +8,7 @@
 #
 # Without names: ninja and sqlite, the small ones.  ICFOLD (build/icfold), ICFOLD_OPTS (more options for every fold) and
 # ICFOLD_CORPUS as in corpus.sh; ICFOLD_WORK keeps the results (default: a folder removed at the end).
+# TARGET=aarch64: the programs of corpus.sh for that machine, run by qemu.  EVERY=N: each Nth file for protoc.
 # Exit code: 0 all the same, 1 a difference or a failed fold.
 #
 #   ninja*   -t commands, -t targets all, -t rules, a dry run over protobuf's build graph, and a real build of ninja
@@ -20,44 +21,48 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 corpus=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 icfold=${ICFOLD:-$here/../build/icfold}
 export LC_ALL=C TZ=UTC
+machine=$(uname -m)
+[ "${TARGET:-$machine}" != "$machine" ] || TARGET=
+built=$corpus${TARGET:+/$TARGET}
 
 # The inputs of the jobs are made once, so that every version of a program reads the same.
 prepare_ninja() {
-	[ -s "$corpus/job/graph/build.ninja" ] && [ -s "$corpus/job/tree/build.ninja" ] && return
+	[ -s "$built/job/graph/build.ninja" ] && [ -s "$built/job/tree/build.ninja" ] && return
 	local src
-	rm -rf "$corpus/job/graph" "$corpus/job/tree"
-	mkdir -p "$corpus/job"
+	rm -rf "$built/job/graph" "$built/job/tree"
+	mkdir -p "$built/job"
 	src=$corpus/src/protobuf
 	[ -d "$src" ] || "$here/corpus.sh" protoc >/dev/null
-	cmake -G Ninja -DCMAKE_MAKE_PROGRAM="$1" -S "$src" -B "$corpus/job/graph" -Dprotobuf_BUILD_TESTS=OFF >"$corpus/job/graph.log" 2>&1
-	cmake -G Ninja -DCMAKE_MAKE_PROGRAM="$1" -S "$corpus/src/ninja-build" -B "$corpus/job/tree" -DCMAKE_BUILD_TYPE=None \
-		-DCMAKE_CXX_FLAGS=-O0 -DBUILD_TESTING=OFF >"$corpus/job/tree.log" 2>&1
+	[ -x "$1" ] || set -- "$2"
+	cmake -G Ninja -DCMAKE_MAKE_PROGRAM="$1" -S "$src" -B "$built/job/graph" -Dprotobuf_BUILD_TESTS=OFF >"$built/job/graph.log" 2>&1
+	cmake -G Ninja -DCMAKE_MAKE_PROGRAM="$1" -S "$corpus/src/ninja-build" -B "$built/job/tree" -DCMAKE_BUILD_TYPE=None \
+		-DCMAKE_CXX_FLAGS=-O0 -DBUILD_TESTING=OFF >"$built/job/tree.log" 2>&1
 }
 
 prepare_llc() {
-	[ -s "$corpus/job/sqlite3.ll" ] && return
-	mkdir -p "$corpus/job"
+	[ -s "$built/job/sqlite3.ll" ] && return
+	mkdir -p "$built/job"
 	"$here/corpus.sh" sqlite >/dev/null
 	command -v clang-14 >/dev/null || { echo "corpus.sh: the job of llc needs clang-14" >&2; exit 1; }
 	# long double of 64 bits, no target lines: one file that all three targets take.
-	clang-14 -O2 -S -emit-llvm -mlong-double-64 "$corpus/sqlite.d/sqlite3.c" -o "$corpus/job/sqlite3.ll.new"
+	clang-14 -O2 -S -emit-llvm -mlong-double-64 "$corpus/sqlite.d/sqlite3.c" -o "$built/job/sqlite3.ll.new"
 	sed -i -e '/^target /d' -e 's/"target-cpu"="[^"]*"//g; s/"target-features"="[^"]*"//g; s/"tune-cpu"="[^"]*"//g' \
-		"$corpus/job/sqlite3.ll.new"
-	mv "$corpus/job/sqlite3.ll.new" "$corpus/job/sqlite3.ll"
+		"$built/job/sqlite3.ll.new"
+	mv "$built/job/sqlite3.ll.new" "$built/job/sqlite3.ll"
 }
 
 job_ninja() { # PROGRAM OUT
-	local p=$1 out=$2 w=$corpus/job/run t
-	prepare_ninja "$corpus/ninja"
+	local p=$1 out=$2 w=$built/job/run t
+	prepare_ninja "$corpus/ninja" "$p"
 	for t in commands "targets all" "targets rule" rules "query all" "compdb" "inputs all"; do
 		# shellcheck disable=SC2086
-		"$p" -C "$corpus/job/graph" -t $t >"$out/t-${t// /-}" 2>&1 || echo "exit $?" >>"$out/t-${t// /-}"
+		"$p" -C "$built/job/graph" -t $t >"$out/t-${t// /-}" 2>&1 || echo "exit $?" >>"$out/t-${t// /-}"
 	done
-	"$p" -C "$corpus/job/graph" -n -v -j1 >"$out/dry-run" 2>&1
-	"$p" -C "$corpus/job/graph" no-such-target >"$out/error" 2>&1 || echo "exit $?" >>"$out/error"
+	"$p" -C "$built/job/graph" -n -v -j1 >"$out/dry-run" 2>&1
+	"$p" -C "$built/job/graph" no-such-target >"$out/error" 2>&1 || echo "exit $?" >>"$out/error"
 	# A build, always in the same folder, since its path is in the objects and the messages.
-	rm -rf "$w" && cp -a "$corpus/job/tree" "$w"
-	sed -i "s#$corpus/job/tree#$w#g" "$w/build.ninja" "$w/CMakeCache.txt" "$w/CMakeFiles/rules.ninja"
+	rm -rf "$w" && cp -a "$built/job/tree" "$w"
+	sed -i "s#$built/job/tree#$w#g" "$w/build.ninja" "$w/CMakeCache.txt" "$w/CMakeFiles/rules.ninja"
 	"$p" -C "$w" -j1 -v ninja >"$out/build" 2>&1
 	"$p" -C "$w" -j1 -v ninja >"$out/build-again" 2>&1
 	"$p" -C "$w" -t deps >"$out/deps.raw" 2>&1
@@ -72,7 +77,7 @@ job_ninja() { # PROGRAM OUT
 job_protoc() {
 	local p=$1 out=$2 src=$corpus/src/protobuf f i=0 l inc="-I src -I benchmarks -I objectivec/Tests -I ."
 	(cd "$src" && find src conformance benchmarks examples objectivec php ruby csharp python -name '*.proto' 2>/dev/null |
-		LC_ALL=C sort) >"$out/list"
+		LC_ALL=C sort | sed -n "0~${EVERY:-1}p") >"$out/list"
 	mkdir -p "$out/cpp" "$out/python" "$out/java"
 	while read -r f; do
 		i=$((i + 1))
@@ -90,7 +95,7 @@ job_llc() {
 	local p=$1 out=$2 t
 	prepare_llc
 	for t in x86_64-linux-gnu aarch64-linux-gnu riscv64-linux-gnu; do
-		"$p" -mtriple=$t "$corpus/job/sqlite3.ll" -o "$out/$t.s" 2>"$out/$t.err"
+		"$p" -mtriple=$t "$built/job/sqlite3.ll" -o "$out/$t.s" 2>"$out/$t.err"
 	done
 	"$p" --version >"$out/version" 2>&1
 }
@@ -147,14 +152,17 @@ job_sqlite() {
 job_python() {
 	local p=$1 out=$2 copy
 	# python finds its library by the folder of the program.
-	copy=$corpus/python.d/python-under-test
+	copy=$built/python.d/python-under-test
 	cp "$p" "$copy.$$" && mv "$copy.$$" "$copy"
-	(cd "$corpus/python.d" && "$copy" -m test test_descr test_types test_typing test_functools test_ctypes test_exceptions) \
+	# A cross build gives the file a name of its own.
+	[ -z "$TARGET" ] || _PYTHON_SYSCONFIGDATA_NAME=$(basename "$built"/python.d/build/lib*/_sysconfigdata*.py .py)
+	[ -z "$TARGET" ] || export _PYTHON_SYSCONFIGDATA_NAME
+	(cd "$built/python.d" && "$copy" -m test test_descr test_types test_typing test_functools test_ctypes test_exceptions) \
 		>"$out/log" 2>&1 || true
 	grep -E '^(Tests result|Result|== Tests result|All [0-9]+ tests)' "$out/log" | sort -u >"$out/result"
 	grep -q SUCCESS "$out/result" || { tail -20 "$out/log" >&2; rm -f "$copy"; return 1; }
 	rm "$out/log"
-	(cd "$corpus/python.d" && "$copy" -c '
+	(cd "$built/python.d" && "$copy" -c '
 import json, re, decimal, fractions, itertools, collections, dis, ast, pickle, random, hashlib
 random.seed(1)
 for i in range(300):
@@ -172,9 +180,15 @@ print([(t.__name__, sorted(d for d in dir(t))) for t in (int, float, str, bytes,
 run_job() {
 	local prog kind=${1%%-*} bin
 	prog=$(readlink -f "$2")
-	mkdir -p "$3" "$corpus/job/bin"
-	bin=$corpus/job/bin/$kind
-	ln -sfn "$prog" "$bin"
+	mkdir -p "$3" "$built/job/bin"
+	bin=$built/job/bin/$kind
+	rm -f "$bin"
+	if [ -n "$TARGET" ]; then
+		printf '#!/bin/sh\nexec qemu-%s -L /usr/%s-linux-gnu -0 "$0" %s "$@"\n' "$TARGET" "$TARGET" "$prog" >"$bin"
+		chmod +x "$bin"
+	else
+		ln -s "$prog" "$bin"
+	fi
 	"job_$kind" "$bin" "$(cd "$3" && pwd)"
 }
 

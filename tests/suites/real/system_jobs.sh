@@ -6,6 +6,8 @@
 # Each job runs three times: with copies of the programs, folded (--icf=safe), and folded --in-place.  Programs and libraries are in
 # the same folder each time, so that the paths in outputs are the same; outputs must be equal to the last byte.
 # OPTS are more options for the fold, such as --gc-functions.
+# TARGET=aarch64 ARM64=DIR: the same with Debian's arm64 packages, which are fetched to DIR once, run by qemu: each program that a job
+# needs is a script here.  What a job runs besides is of this machine.
 # Functions of jobs are called by name; in their texts, other programs expand what the shell does not.
 # shellcheck disable=SC2317,SC2016,SC2329,SC2094,SC2238
 # shellcheck source=tests/lib.sh
@@ -22,6 +24,18 @@ TOOL=$WORK/tool # bin, lib
 jobs=("$@")
 [ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx mono)
 
+# The folder of the other machine's programs, empty for those of this one.
+TREE=
+if [ "$MACHINE" != "$(uname -m)" ]; then
+	# shellcheck source=tests/lib/arm64.sh
+	. "$TESTS/lib/arm64.sh"
+	if [ "$MACHINE" != aarch64 ] || [ -z "${ARM64:-}" ] || ! have qemu-aarch64 || ! arm64_system "$ARM64"; then
+		skip jobs "no programs of $MACHINE here (ARM64=DIR), or no qemu-aarch64"
+		finish
+	fi
+	TREE=$(realpath "$ARM64/tree")
+fi
+
 fold() { # VARIANT IN OUT
 	local opts=()
 	read -ra opts <<<"${OPTS:-}"
@@ -29,21 +43,46 @@ fold() { # VARIANT IN OUT
 	"$ICFOLD" -q ${opts[@]+"${opts[@]}"} "$2" -o "$3" 2>"$WORK/log" || { echo "fold $2: $(first_line "$WORK/log")"; return 1; }
 }
 
+# tree_libraries FILE...: the same in $TREE.
+tree_libraries() {
+	local n d
+	local -A seen=()
+	while [ $# -gt 0 ]; do
+		for n in $(readelf -dW "$1" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+			case ${seen[$n]:-}$n in 1* | ld-linux-*) continue ;; esac
+			seen[$n]=1
+			for d in "$TREE/usr/lib/$MACHINE-linux-gnu" "$TREE/usr/lib"; do
+				[ -e "$d/$n" ] || continue
+				echo "$n $d/$n"
+				set -- "$@" "$d/$n"
+				break
+			done
+		done
+		shift
+	done
+}
+
 # libraries FILE...: what they load, the dynamic linker left out: "NAME PATH" lines.
-libraries() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && !seen[$1]++ { print $1, $3 }'; }
+libraries() {
+	if [ "$TREE" ]; then tree_libraries "$@"; else own_libraries "$@"; fi
+}
+own_libraries() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && !seen[$1]++ { print $1, $3 }'; }
 
 # provide VARIANT PROGRAM...: fills $TOOL with these programs and their libraries; prints what went wrong.
 provide() {
 	local variant=$1 p name path
 	shift
+	local to=$TOOL/bin
 	rm -rf "$TOOL"
-	mkdir -p "$TOOL/bin" "$TOOL/lib"
+	[ -z "$TREE" ] || to=$TOOL/real
+	mkdir -p "$TOOL/bin" "$TOOL/lib" "$to"
 	for p; do
 		if [ "$variant" = plain ]; then
-			cp "$p" "$TOOL/bin/"
+			cp "$p" "$to/"
 		else
-			fold "$variant" "$(realpath "$p")" "$TOOL/bin/${p##*/}" || return 1
+			fold "$variant" "$(realpath "$p")" "$to/${p##*/}" || return 1
 		fi
+		[ -z "$TREE" ] || run_by_qemu "${p##*/}"
 	done
 	[ "$variant" = plain ] && return
 	while read -r name path; do
@@ -54,6 +93,13 @@ provide() {
 	done < <(libraries "$@")
 }
 
+# run_by_qemu PROGRAM: $TOOL/bin/PROGRAM, which runs $TOOL/real/PROGRAM under its own name.
+run_by_qemu() {
+	printf '#!/bin/sh\nunset LD_LIBRARY_PATH\nexec qemu-%s -L %s -E LD_LIBRARY_PATH=%s -0 "$0" %s "$@"\n' "$MACHINE" "$TREE" "$TOOL/lib" "$TOOL/real/$1" \
+		>"$TOOL/bin/$1"
+	chmod +x "$TOOL/bin/$1"
+}
+
 # with COMMAND...: runs it with what $TOOL has.
 with() { PATH=$TOOL/bin:$PATH LD_LIBRARY_PATH=$TOOL/lib "$@"; }
 
@@ -62,8 +108,11 @@ find_programs() { # NAME...
 	programs=()
 	local n p
 	for n; do
-		p=$(PATH=/usr/bin:/bin:/usr/sbin:/sbin command -v "$n")
-		case $n in cc1 | cc1plus | collect2) p=$(gcc -print-prog-name="$n") ;; esac
+		p=$(PATH=$TREE/usr/bin:$TREE/usr/sbin:$TREE/bin:$TREE/sbin command -v "$n")
+		case $TREE:$n in
+		:cc1 | :cc1plus | :collect2) p=$(gcc -print-prog-name="$n") ;;
+		*:cc1 | *:cc1plus | *:collect2) p=$TREE/usr/lib/gcc/$MACHINE-linux-gnu/12/$n ;;
+		esac
 		if [ ! -x "$p" ]; then
 			echo "$n is not installed"
 			return 1
@@ -233,6 +282,12 @@ print(f"{1e100:.3g} {12345678:,} {255:#x} {'é'!a:>10} {3.0!r}", sorted("the qui
 PY
 	with "$py" script >out 2>&1
 	echo "status $?" >>out
+	# The tests of the same version, if they are here as a source only.
+	if ! with "$py" -c 'import test.test_descr' 2>/dev/null && [ -d "$mirror/src/$py/Lib/test" ]; then
+		mkdir -p "$WORK/in/$py"
+		ln -sfn "$mirror/src/$py/Lib/test" "$WORK/in/$py/test"
+		export PYTHONPATH=$WORK/in/$py
+	fi
 	if with "$py" -c 'import test.test_descr' 2>/dev/null; then
 		for t in test_descr test_types test_dict test_generators test_re test_struct test_grammar test_syntax; do
 			with "$py" -m test "$t" >log 2>&1 || { echo "$t failed"; tail -n 5 log; } >>bad
@@ -247,7 +302,13 @@ PY
 need_git() { find_programs git; }
 do_git() {
 	mkdir -p "$TOOL/git-core"
-	for f in /usr/lib/git-core/*; do [ -e "$f" ] && ln -s "$f" "$TOOL/git-core/${f##*/}"; done
+	for f in "$TREE"/usr/lib/git-core/*; do
+		if [ -L "$f" ] && [ "$(basename "$(readlink "$f")")" = git ]; then
+			ln -s "$TOOL/bin/git" "$TOOL/git-core/${f##*/}"
+		elif [ -e "$f" ]; then
+			ln -s "$f" "$TOOL/git-core/${f##*/}"
+		fi
+	done
 	ln -sf "$TOOL/bin/git" "$TOOL/git-core/git"
 	export GIT_EXEC_PATH=$TOOL/git-core GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_DATE='@1700000000 +0000' GIT_COMMITTER_DATE='@1700000000 +0000' GIT_PAGER=cat \
 		GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
@@ -275,7 +336,10 @@ do_git() {
 	unset GIT_EXEC_PATH
 }
 
-need_gdb() { find_programs gdb; }
+need_gdb() {
+	[ -z "$TREE" ] || { echo "qemu lets no program trace another"; return 1; }
+	find_programs gdb
+}
 do_gdb() {
 	cat >prog.c <<'C'
 #include <stdio.h>
@@ -327,23 +391,40 @@ int main()
 CC
 }
 
-need_gcc() { find_programs cc1 cc1plus as ld; }
+need_gcc() {
+	find_programs cc1 cc1plus as ld || return
+	[ -z "$TREE" ] || find_programs cc1 cc1plus as ld collect2 "$MACHINE-linux-gnu-gcc-12" "$MACHINE-linux-gnu-g++-12"
+}
+# gnu COMPILER ARGUMENT...: the compiler, with the parts that are in $TOOL.
+gnu() {
+	local c=$1
+	shift
+	if [ "$TREE" ]; then
+		with "$MACHINE-linux-gnu-$c-12" -B"$TOOL/bin/" "$@"
+	else
+		LD_LIBRARY_PATH=$TOOL/lib "$c" -B"$TOOL/bin/" "$@"
+	fi
+}
+# built PROGRAM: runs what a job has built.
+built() { ${TREE:+qemu-$MACHINE -L "$TREE"} "./$1"; }
+# Options for a processor with vectors.
+case $MACHINE in aarch64) vectors=armv8.2-a+sve ;; *) vectors=x86-64-v3 ;; esac
 do_gcc() {
 	local f n
-	cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null
+	[ "$TREE" ] || cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null
 	for f in $(sources); do
 		n=$(basename "$(dirname "$f")")_$(basename "$f")
-		for o in -O0 "-O2 -g" "-O3 -fPIC -march=x86-64-v3"; do
+		for o in -O0 "-O2 -g" "-O3 -fPIC -march=$vectors"; do
 			# shellcheck disable=SC2086
-			LD_LIBRARY_PATH=$TOOL/lib gcc -B"$TOOL/bin/" -w $o -c "$f" -o "$n.${o//[^a-zA-Z0-9]/}.o" 2>>messages
+			gnu gcc -w $o -c "$f" -o "$n.${o//[^a-zA-Z0-9]/}.o" 2>>messages
 		done
 	done
 	write_program
-	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -g more.cc -o more 2>>messages
-	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -static -ffunction-sections -Wl,--gc-sections more.cc -o more.static 2>>messages
-	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -S more.cc -o more.s 2>>messages
-	LD_LIBRARY_PATH=$TOOL/lib gcc -B"$TOOL/bin/" -Wall -Wextra -fanalyzer -O2 -c "$ROOT/elfrw/base/err.c" -I"$ROOT" -D_GNU_SOURCE -std=gnu17 -o err.o 2>>messages
-	./more >run && ./more.static >>run || echo "the program does not run" >bad
+	gnu g++ -std=c++20 -O2 -g more.cc -o more 2>>messages
+	gnu g++ -std=c++20 -O2 -static -ffunction-sections -Wl,--gc-sections more.cc -o more.static 2>>messages
+	gnu g++ -std=c++20 -O2 -S more.cc -o more.s 2>>messages
+	gnu gcc -Wall -Wextra -fanalyzer -O2 -c "$ROOT/elfrw/base/err.c" -I"$ROOT" -D_GNU_SOURCE -std=gnu17 -o err.o 2>>messages
+	built more >run && built more.static >>run || echo "the program does not run" >bad
 	cat messages
 }
 
@@ -359,7 +440,7 @@ do_clang() {
 	[ -d "$res" ] || return 0
 	for f in $(sources); do
 		n=$(basename "$(dirname "$f")")_$(basename "$f")
-		for o in -O0 "-O2 -g" "-O3 -march=x86-64-v3" "-O2 -S -emit-llvm"; do
+		for o in -O0 "-O2 -g" "-O3 -march=$vectors" "-O2 -S -emit-llvm"; do
 			# shellcheck disable=SC2086
 			with clang-14 -resource-dir "$res" -w $o -c "$f" -o "$n.${o//[^a-zA-Z0-9]/}.o" 2>>messages
 		done
@@ -367,7 +448,7 @@ do_clang() {
 	with clang-14 -resource-dir "$res" --target=aarch64-linux-gnu -O2 -S -ffreestanding -nostdinc -x c - -o arm.s <<<'unsigned f(unsigned *p, int n) { unsigned s = 0; for (int i = 0; i < n; i++) s += p[i] * i; switch (s % 9) { case 1: return n; case 2: return s; case 3: return 7 * s; case 4: return n / 3; case 5: return s ^ n; } return 0; }' 2>>messages
 	write_program
 	with clang-14 -resource-dir "$res" -B"$TOOL/bin" --driver-mode=g++ -std=c++17 -O2 -g more.cc -o more 2>>messages
-	./more >run || echo "the program does not run" >bad
+	built more >run || echo "the program does not run" >bad
 	# All that libclang tells of a file, and what it would complete.
 	if [ -x "$TOOL/bin/c-index-test" ]; then
 		at=$(awk 'i = index($0, "m[\"a\"].") { print NR ":" i + 7 }' more.cc)
@@ -531,8 +612,8 @@ SH
 	rm -rf images log hello.exe
 }
 
-# Some of the fixtures' sources, of each language.
-sources() { printf '%s\n' "$FIXTURES"/*/*.cc "$FIXTURES"/*/*.c | awk 'NR % 6 == 1'; }
+# Some of the fixtures' sources, of each language; qemu is slow.
+sources() { printf '%s\n' "$FIXTURES"/*/*.cc "$FIXTURES"/*/*.c | awk -v n="${TREE:+30}" 'NR % (n ? n : 6) == 1'; }
 
 # --- what the jobs read ------------------------------------------------------------------------------------------------------
 prepare() { # JOB
