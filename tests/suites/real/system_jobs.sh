@@ -411,7 +411,8 @@ built() { ${TREE:+qemu-$MACHINE -L "$TREE"} "./$1"; }
 case $MACHINE in aarch64) vectors=armv8.2-a+sve ;; *) vectors=x86-64-v3 ;; esac
 do_gcc() {
 	local f n
-	[ "$TREE" ] || cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null
+	# The compiler looks for its headers from where it lies.
+	if [ "$TREE" ]; then ln -sfn "$TREE/usr/lib/gcc" "$TOOL/lib/gcc"; else cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null; fi
 	for f in $(sources); do
 		n=$(basename "$(dirname "$f")")_$(basename "$f")
 		for o in -O0 "-O2 -g" "-O3 -fPIC -march=$vectors"; do
