@@ -383,9 +383,12 @@ mnemonics() {
 		END { release(0) }'
 }
 
-# The same for AArch64: halves of addresses and their pages are left out, and branches keep the name and the offset.
+# The same for AArch64: halves of addresses and their pages are left out, and branches keep the name and the offset.  An offset behind
+# the end of the function counts from whatever precedes the target: code without a name (bfd puts stubs a page behind the last function).
 mnemonics_aarch64() {
-	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
+	{ readelf -sW "$1" | awk '$4 == "FUNC" { print "size", $8, $3 }'; objdump -d --no-show-raw-insn -w "$1"; } 2>/dev/null | awk '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		$1 == "size" && NF == 3 { if ($3 + 0 > size[$2]) size[$2] = $3 + 0; next }
 		/^Disassembly of section/ { plt = /\.i?plt/ }
 		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (!plt) print; next }
 		!/^ *[0-9a-f]+:\t/ { next }
@@ -394,7 +397,12 @@ mnemonics_aarch64() {
 		/^(adrp?|ldr|add|str)/ { if (/^adrp?/ || /#0x/) { sub(/#.*/, "N"); sub(/[0-9a-f]+ <.*/, "N") } if (plt) next; sub(/[0-9a-f]+ <.*/, "N"); print; next }
 		# objdump makes up names for entries of the PLT, also behind it.
 		/^(b\.|cb|tb)/ { sub(/[0-9a-f]+ <.*/, "N") }
-		{ if (plt) next; sub(/[0-9a-f]+ </, "<"); sub(/<.*@plt.*>/, "<plt>"); print }'
+		{ if (plt) next; sub(/[0-9a-f]+ </, "<"); sub(/<.*@plt.*>/, "<plt>") }
+		match($0, /\+0x[0-9a-f]+>$/) {
+			name = substr($0, 1, RSTART - 1); sub(/.*</, "", name)
+			if (size[name] && hex(substr($0, RSTART + 3, RLENGTH - 4)) >= size[name]) $0 = substr($0, 1, RSTART) "N>"
+		}
+		{ print }'
 }
 
 # functions FILE: the names of its defined functions and labels, sorted; a name that occurs twice is there twice.  A folded

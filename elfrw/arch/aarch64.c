@@ -347,6 +347,24 @@ static bool hazard(const uint8_t *code, size_t avail, uint64_t va)
 	return false;
 }
 
+#define NOP UINT32_C(0xd503201f)
+
+/* nop; adr: adrp; add. */
+static bool expand(uint8_t *code, uint64_t va, uint64_t to)
+{
+	uint8_t pair[2 * WORD];
+	uint32_t adr = elfrw_get32(code + WORD), rd = adr & 31;
+	if (elfrw_get32(code) != NOP || (adr & 0x9f000000) != 0x10000000 || rd == 31)
+		return false;
+	elfrw_put32(pair, 0x90000000 | rd);
+	elfrw_put32(pair + WORD, 0x91000000 | rd << 5 | rd);
+	if (!elfrw_form_write(&forms[ELFRW_A64_PAGE21], pair, va, to) ||
+	    !elfrw_form_write(&forms[ELFRW_A64_LOW12], pair + WORD, to & ~UINT64_C(0xfff), to))
+		return false;
+	memcpy(code, pair, sizeof pair);
+	return true;
+}
+
 /* BLR, BLRAA and the like. */
 static bool may_call_indirectly(const uint8_t *code, size_t size)
 {
@@ -389,6 +407,7 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.page_min = 4096,
 	.page_max = 65536,
 	.hazard = hazard,
+	.expand = expand,
 	.may_call_indirectly = may_call_indirectly,
 	.may_refer = elfrw_a64_may_refer,
 	.thunk = thunk,

@@ -379,6 +379,22 @@ static bool hazard(const uint8_t *code, size_t avail, uint64_t va)
 	return false;
 }
 
+/* NOP and ADR in IN; in OUT ADRP, and ADD (immediate) to its register: C6.2.10, C6.2.11, C6.2.4. */
+static bool widened(const uint8_t *in, const uint8_t *out, uint64_t va, uint64_t *to)
+{
+	uint32_t adr = elfrw_get32(in + 4), adrp = elfrw_get32(out), add = elfrw_get32(out + 4);
+	unsigned rd = bits(adr, 0, 5);
+	if (elfrw_get32(in) != 0xd503201f || bits(adr, 31, 1) || bits(adr, 24, 5) != 16 ||
+	    !bits(adrp, 31, 1) || bits(adrp, 24, 5) != 16 || bits(adrp, 0, 5) != rd ||
+	    bits(add, 22, 10) != 0x244 || bits(add, 5, 5) != rd || bits(add, 0, 5) != rd ||
+	    rd == SP)
+		return false;
+	int64_t pages =
+		(int64_t)((uint64_t)(bits(adrp, 5, 19) << 2 | bits(adrp, 29, 2)) << 43) >> 43;
+	*to = va - va % 4096 + (uint64_t)pages * 4096 + bits(add, 10, 12);
+	return true;
+}
+
 static unsigned goes_to(const struct elfrw_insn *in)
 {
 	return in->base;
@@ -389,6 +405,7 @@ const struct elfrw_judge elfrw_aarch64_judge = {
 	.half = half,
 	.look = look,
 	.hazard = hazard,
+	.widened = widened,
 	.goes_to = goes_to,
 	.regs = 32,
 	.sp = SP,

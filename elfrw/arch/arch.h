@@ -152,6 +152,10 @@ struct elfrw_arch {
 	 * execute wrongly where it is?  Of addresses that differ by a multiple of page_min, both
 	 * or neither matter.  NULL: there is none. */
 	bool (*hazard)(const uint8_t *code, size_t avail, uint64_t va);
+	/* The two instructions at CODE, whose address is VA, are what linkers make of an address in
+	 * two halves that one instruction can compute.  Makes them halves again, of the address TO;
+	 * false: they are something else, or TO is out of reach.  NULL: no linker does this. */
+	bool (*expand)(uint8_t *code, uint64_t va, uint64_t to);
 	uint8_t call_size; /* of a direct call as compilers write it */
 	/* A PC-relative relocation's symbol and addend fall short of what the instruction names by
 	 * this much, mostly: the bytes from the field to where the distance counts from. */

@@ -48,6 +48,10 @@ struct elfrw_judge {
 	/* Does a sequence begin at CODE, whose address is VA, that some processors execute wrongly
 	 * there?  NULL: there is none. */
 	bool (*hazard)(const uint8_t *code, size_t avail, uint64_t va);
+	/* Do the two instructions at IN compute an address with the second one alone, and those at
+	 * OUT, the first of which has address VA, the address *TO in the same register, a half
+	 * each? NULL: linkers do not make one of the other. */
+	bool (*widened)(const uint8_t *in, const uint8_t *out, uint64_t va, uint64_t *to);
 	/* The register that an indirect jump or call goes to, or ELFRW_REG_NONE. */
 	unsigned (*goes_to)(const struct elfrw_insn *in);
 	uint8_t regs, sp, fp, argument; /* general registers; the first argument's */

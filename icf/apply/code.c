@@ -50,7 +50,10 @@ static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_uni
 	uint64_t to = ref->flags & ICF_REF_HALF ? ref->target
 						: icf_new_target(a, ref->unit, ref->target,
 								 ref->kind != ICF_REF_BRANCH);
-	if (!elfrw_form_write(form, field, icf_ref_place(u, ref) + delta, to))
+	uint64_t place = icf_ref_place(u, ref) + delta, before = a->prog->arch->fill_size;
+	if (!elfrw_form_write(form, field, place, to) &&
+	    !((ref->flags & ICF_REF_RELAXED) &&
+	      a->prog->arch->expand(field - before, place - before, to)))
 		return elfrw_error("reference at 0x%llx to 0x%llx does not fit any more",
 				   (unsigned long long)(u->start + ref->off),
 				   (unsigned long long)ref->target);

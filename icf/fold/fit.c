@@ -1,7 +1,8 @@
 /* fit.c: does every reference of the code reach its target in the new layout?
  *
  * Closing up brings code together, but the copy that a folded function leaves may be far from its
- * users, and code moves away from data.  A reference that does not reach any more is what pins: its
+ * users, and code moves away from data.  An address that a linker relaxed to one instruction gets
+ * two again (ICF_REF_RELAXED).  Any other reference that does not reach any more is what pins: its
  * unit and its target stay, so that the distance is what it was, and the plan is made again without
  * them.  Each round pins more; after a few, all that could fail is pinned.
  *
@@ -53,13 +54,18 @@ static bool fits(const struct icf_program *prog, const struct elfrw_addrmap *map
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct elfrw_form *form = icf_ref_form(prog, ref);
 	uint8_t field[8];
+	uint64_t place = icf_ref_place(u, ref) + (map->unit[i].body - u->start);
 	uint64_t to = ref->unit == ICF_NONE
 			      ? ref->target
 			      : elfrw_addrmap_in_unit(&map->unit[ref->unit], ref->target,
 						      ref->kind != ICF_REF_BRANCH);
 	memcpy(field, icf_unit_bytes(prog, u) + ref->off, form->bytes);
-	return elfrw_form_write(form, field, icf_ref_place(u, ref) + (map->unit[i].body - u->start),
-				to);
+	if (elfrw_form_write(form, field, place, to))
+		return true;
+	if (!(ref->flags & ICF_REF_RELAXED))
+		return false;
+	memcpy(field, icf_unit_bytes(prog, u) + ref->off - prog->arch->fill_size, sizeof field);
+	return prog->arch->expand(field, place - prog->arch->fill_size, to);
 }
 
 /* Pins what falls short in PLAN, or, if ALL, what could in any; was there anything? */
@@ -73,7 +79,8 @@ static bool pin_short(struct icf_program *prog, const struct icf_plan *plan, boo
 		if ((!all && plan->kept[i] != i) || (prog->unit.data[i].flags & ICF_UNIT_UNUSED))
 			continue;
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
-			if (!falls[ref[r].form] || (!all && fits(prog, &plan->map, i, &ref[r])))
+			if (!falls[ref[r].form] || (!all && fits(prog, &plan->map, i, &ref[r])) ||
+			    (all && (ref[r].flags & ICF_REF_RELAXED)))
 				continue;
 			any |= pin(prog, i);
 			any |= pin(prog, ref[r].unit);

@@ -24,8 +24,9 @@ enum icf_unit_kind {
 /* Why a unit may not be folded; the last reasons: why it was not.  The tests run in this order. */
 enum icf_reason {
 	ICF_OK,
-	ICF_NOT_A_FUNCTION, /* linkage code, or code without a name */
-	ICF_NOT_UNDERSTOOD, /* bytes that do not decode: pinned */
+	ICF_NOT_A_FUNCTION,  /* linkage code, or code without a name */
+	ICF_NOT_UNDERSTOOD,  /* bytes that do not decode: pinned */
+	ICF_DATA_AMONG_CODE, /* holds data, by mapping symbols or object symbols: pinned */
 	ICF_NEAR_OPAQUE, /* bytes that are not understood could refer to it by an unknown distance:
 			    pinned too */
 	ICF_GLUED, /* falls through into its neighbour, or a short branch from there enters it */
@@ -121,6 +122,10 @@ struct icf_ref {
 #define ICF_REF_NAMED                                                                            \
 	8 /* of a high half with ICF_REF_HALF: a relocation tells what its address is a part of. \
 	     Only that is pinned */
+
+#define ICF_REF_RELAXED                                                                         \
+	16 /* a linker made this field, and a no-op, of an address in two halves: where it does \
+	      not reach, they become halves again (elfrw_arch.expand) */
 
 enum icf_data_kind {
 	ICF_DATA_ADDRESS,  /* the field holds the target */

@@ -205,9 +205,13 @@ static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint6
 static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint64_t start,
 				  uint64_t end)
 {
-	if (start >= end || (!icf_has_data(prog, start, end) && icf_is_padding(prog, start, end)))
+	bool data = start < end && icf_has_data(prog, start, end);
+	if (start >= end || (!data && icf_is_padding(prog, start, end)))
 		return NULL;
-	return push_unit(prog, exec, start, end, ICF_UNIT_OPAQUE) ? NULL : &elfrw_err_nomem;
+	struct icf_unit *u = push_unit(prog, exec, start, end, ICF_UNIT_OPAQUE);
+	if (u && data)
+		u->reason = ICF_DATA_AMONG_CODE;
+	return u ? NULL : &elfrw_err_nomem;
 }
 
 /* The union of all intervals that share a byte. */
@@ -292,7 +296,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 			return &elfrw_err_nomem;
 		if ((x.flags & BOUND_DATA) || icf_has_data(prog, x.start, x.end)) {
 			u->kind = ICF_UNIT_OPAQUE;
-			u->reason = ICF_NOT_UNDERSTOOD;
+			u->reason = ICF_DATA_AMONG_CODE;
 		}
 		if (x.flags & BOUND_SYMBOL)
 			u->flags |= ICF_UNIT_FUNC_SYMBOL;
@@ -435,6 +439,7 @@ const char *icf_reason_key(enum icf_reason reason)
 		[ICF_OK] = "shared",
 		[ICF_NOT_A_FUNCTION] = "not_a_function",
 		[ICF_NOT_UNDERSTOOD] = "not_understood",
+		[ICF_DATA_AMONG_CODE] = "data_among_code",
 		[ICF_NEAR_OPAQUE] = "near_not_understood",
 		[ICF_GLUED] = "glued",
 		[ICF_ENTRY_POINT] = "entry_point",
@@ -457,7 +462,9 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_OK] = "folded or kept for others",
 		[ICF_NOT_A_FUNCTION] = "linkage code or code without a name",
 		[ICF_NOT_UNDERSTOOD] = "not understood, pinned",
-		[ICF_NEAR_OPAQUE] = "within reach of bytes not understood, pinned",
+		[ICF_DATA_AMONG_CODE] = "data among code, pinned",
+		[ICF_NEAR_OPAQUE] =
+			"within reach of data among code or bytes not understood, pinned",
 		[ICF_GLUED] = "falls through or is entered by a short branch",
 		[ICF_ENTRY_POINT] = "entry point",
 		[ICF_KEEP_UNIQUE] = "kept unique on request",

@@ -145,6 +145,24 @@ bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct 
 	       elfrw_form_read(f, p, place) == (*target & ~(((uint64_t)1 << f->page) - 1));
 }
 
+bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
+		    uint64_t place)
+{
+	const struct elfrw_arch *arch = prog->arch;
+	const Elf64_Rela *high = only_reloc(rel, place - arch->fill_size),
+			 *low = only_reloc(rel, place);
+	if (prog->exec.data[exec].misplaced || !high || !low ||
+	    ELF64_R_SYM(high->r_info) != ELF64_R_SYM(low->r_info) ||
+	    high->r_addend != low->r_addend)
+		return false;
+	struct elfrw_reloc_desc h = arch->reloc((uint32_t)ELF64_R_TYPE(high->r_info)),
+				l = arch->reloc((uint32_t)ELF64_R_TYPE(low->r_info));
+	bool address = h.kind == ELFRW_RELOC_PCREL && l.kind == ELFRW_RELOC_LOW,
+	     slot = h.kind == ELFRW_RELOC_GOTPCREL && l.kind == ELFRW_RELOC_GOTPCREL;
+	return (address || slot) && elfrw_form_is_high(&arch->form[h.form]) &&
+	       elfrw_form_is_low(&arch->form[l.form]);
+}
+
 bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,
 		       const struct elfrw_relocs *rel)
 {

@@ -38,6 +38,11 @@ enum icf_reloc_verdict {
 bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
 		    uint64_t place, uint64_t *target);
 
+/* Do relocations tell that the instruction at PLACE and the one before it were the halves of one
+ * address?  Linkers keep these when they make one instruction of both. */
+bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
+		    uint64_t place);
+
 /* Do relocations of section EXEC stand at wrong places?  gold writes those of the input section
  * that its stubs follow to the section's start. */
 bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,

@@ -25,8 +25,8 @@ static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 			u.end = next->end;
 			u.flags |= next->flags | ICF_UNIT_GLUED;
 			if (next->kind == ICF_UNIT_OPAQUE || u.kind == ICF_UNIT_OPAQUE) {
+				u.reason = u.kind == ICF_UNIT_OPAQUE ? u.reason : next->reason;
 				u.kind = ICF_UNIT_OPAQUE;
-				u.reason = ICF_NOT_UNDERSTOOD;
 			} else {
 				u.kind = ICF_UNIT_RIGID;
 				u.reason = ICF_GLUED;

@@ -45,6 +45,19 @@ static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
 	return NULL;
 }
 
+/* Is IN, POS bytes from the unit's start, what a linker made of two instructions, the other one
+ * being a no-op now? */
+static bool is_relaxed(const struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
+{
+	const struct elfrw_arch *arch = d->prog->arch;
+	uint8_t code[8];
+	if (!arch->expand || !(in->flags & ELFRW_INSN_LEA) || pos < arch->fill_size ||
+	    !icf_was_halves(d->prog, d->u->sec, d->rel, d->u->start + pos))
+		return false;
+	memcpy(code, icf_unit_bytes(d->prog, d->u) + pos - arch->fill_size, sizeof code);
+	return arch->expand(code, d->u->start + pos - arch->fill_size, in->target);
+}
+
 /* Adds the PC-relative field of IN, POS bytes from the unit's start. */
 static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
 {
@@ -68,6 +81,8 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 		.flags = (in->kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
 			 ((in->flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0),
 	};
+	if (!half && is_relaxed(d, in, pos))
+		ref.flags |= ICF_REF_RELAXED;
 	return push_ref(d, &ref);
 }
 

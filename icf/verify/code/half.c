@@ -84,6 +84,32 @@ static const Elf64_Rela *reloc_at(const struct icf_vcode_at *at, uint64_t va, El
 	return &rel->rela[r];
 }
 
+bool icf_vcode_widened(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_arch *arch = at->job->v->claim.arch;
+	uint64_t n = arch->fill_size, to, high_to, low_to;
+	if (!arch->judge->widened || pos < at->same + n ||
+	    !arch->judge->widened(x->code - n, at->b + pos - n, x->va - n + at->moved, &to))
+		return false;
+	/* Whoever enters at the second instruction brings the page of the same address: that is
+	 * what the relocations say of the code as it was before the linker relaxed it. */
+	Elf64_Sym high_sym, low_sym;
+	const Elf64_Rela *high = reloc_at(at, x->va - n, &high_sym, &high_to),
+			 *low = reloc_at(at, x->va, &low_sym, &low_to);
+	struct elfrw_reloc_desc h = arch->reloc(high ? (uint32_t)ELF64_R_TYPE(high->r_info) : 0),
+				l = arch->reloc(low ? (uint32_t)ELF64_R_TYPE(low->r_info) : 0);
+	if (!high || !low || ELF64_R_SYM(high->r_info) != ELF64_R_SYM(low->r_info) ||
+	    high_to != low_to || arch->form[h.form].base != ELFRW_BASE_PAGE ||
+	    arch->form[l.form].base != ELFRW_BASE_IN_PAGE)
+		icf_vcode_bad(at, ICF_VC_ADDRESS, "two instructions for one, which were not two",
+			      pos, elfrw_get32(x->code), elfrw_get32(at->b + pos));
+	icf_vcode_compare_to(at, pos - n);
+	at->same = pos + x->in.len;
+	struct icf_vref r = { .insn = pos, .off = pos, .target = x->in.target, .found = to };
+	icf_vcode_leads(at, r);
+	return true;
+}
+
 /* Is SYM in data that has a byte of [LOW, LOW + SIZE)?  Its address is then the only thing to
  * trust: addends of merged strings are stale. */
 static bool is_data_there(const struct icf_v *v, const Elf64_Sym *sym, uint64_t low, uint64_t size)

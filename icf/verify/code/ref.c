@@ -177,7 +177,6 @@ static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
 
 void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r)
 {
-	const struct icf_v *v = at->job->v;
 	const uint8_t *a = at->a + r.off, *b = at->b + r.off;
 	icf_vcode_compare_to(at, r.off);
 	if (!elfrw_form_same_rest(r.form, a, b))
@@ -185,6 +184,12 @@ void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r)
 			      r.insn, elfrw_get_le(a, r.form->bytes),
 			      elfrw_get_le(b, r.form->bytes));
 	at->same = r.off + r.form->bytes;
+	icf_vcode_leads(at, r);
+}
+
+void icf_vcode_leads(struct icf_vcode_at *at, struct icf_vref r)
+{
+	const struct icf_v *v = at->job->v;
 	at->part->log.checked[r.branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS]++;
 	if (!r.branch)
 		name(at, r.target);

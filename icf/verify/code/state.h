@@ -98,8 +98,9 @@ struct icf_vcode_insn {
 
 /* added.c: follows X, POS bytes from the unit's start: are sums with a function's address right? */
 void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
-/* ref.c: does it lead to something acceptable? */
+/* ref.c: does it lead to something acceptable?  _leads: the bytes of its field were compared. */
 void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r);
+void icf_vcode_leads(struct icf_vcode_at *at, struct icf_vref r);
 /* Does relocation R, in the instruction INSN, mark a field of it as an address?  *ODD: R stands at
  * no field, so these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
@@ -126,6 +127,8 @@ void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uin
 void icf_vcode_note_entered(struct icf_vcode_at *at, uint64_t target); /* by a reference */
 void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to);
 void icf_vcode_end_halves(struct icf_vcode_at *at);
+/* Has OUT, in the place of X and of the no-op before it, an address in two halves?  Checks it. */
+bool icf_vcode_widened(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
 /* Is the PC-relative field of IN a high half, and did code move that it may name? */
 bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in);
 

@@ -158,7 +158,7 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	else if (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND)
 		icf_vcode_note_bound_call(at, in->target, x->va + in->len);
 	at->loads = !branch && !(in->flags & ELFRW_INSN_LEA);
-	if (!inside || (!branch && !off)) {
+	if ((!inside || (!branch && !off)) && !icf_vcode_widened(at, x, pos)) {
 		struct icf_vref r = { .insn = pos,
 				      .off = pos + in->pcrel_off,
 				      .form = &v->claim.arch->form[v->claim.arch->pcrel_form(in)],

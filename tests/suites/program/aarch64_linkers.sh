@@ -363,6 +363,88 @@ for ld in bfd lld mold; do
 		"objdump -d --disassemble=picks got.$ld | grep -A1 'adrp.*x2, .*target\|adrp.*filler' | grep -q 'add.*x2, x2'"
 done
 
+# --- addresses that linkers relax to one instruction ---------------------------------------------------------------------
+# lld and mold make nop and adr of adrp and add whose data is in reach of 1 MiB.  The data stays, the code moves away: two instructions
+# again.
+cat macros.s - >relax.s <<'END'
+	.macro filler name, n
+	function \name
+	.rept \n
+	eor	x0, x0, #1
+	.endr
+	ret
+	done \name
+	.endm
+	.text
+	twin	twin_a
+	twin	twin_b
+	twin	twin_c
+	function near
+	adrp	x1, datum
+	add	x1, x1, #:lo12:datum
+	ldr	x1, [x1]
+	add	x0, x0, x1
+	ret
+	done	near
+	/* No linker made this. */
+	function plain
+	nop
+	.ifdef	within
+	adr	x1, datum
+	.else
+	mov	x1, sp
+	.endif
+	ldr	x1, [x1]
+	sub	x0, x0, x0, lsl #1
+	ret
+	done	plain
+	filler	filler_b, pad / 4
+	twin	twin_d
+	twin	twin_e
+	.data
+	.p2align 4
+datum:	.quad	1000, 500
+END
+main_of twin_a twin_b twin_c twin_d twin_e near plain >relax.c
+# What stands at NAME in FILE: the names of two instructions.
+two() { objdump -d --no-show-raw-insn "$1" | awk -v s="<$2>:" '$2 == s { on = 3 } on && on-- < 3 { printf "%s ", $2 }'; }
+for ld in lld mold; do
+	for kind in nopie pie plain; do
+		name=relax.$ld.$kind
+		flags="-fPIE -pie"
+		[ $kind = pie ] || flags="-fno-pie -no-pie"
+		# shellcheck disable=SC2086
+		link "$name" $ld $flags -Wa,--defsym,pad=0xe0000 || continue
+		pad=$(readelf -sW "$name" | awk '$8 == "near" || $8 == "datum" { at[$8] = $2 } END { print "0x" at["datum"] " - 0x" at["near"] }')
+		pad=$(((0xe0000 + 0xffff8 - (pad)) & ~15))
+		[ $kind = plain ] && flags="$flags -Wa,--defsym,within=1"
+		# shellcheck disable=SC2086
+		link "$name" $ld $flags -Wa,--defsym,pad=$pad || continue
+		run_both "$name"
+		check "$name/relaxed" "in the input: $(two "$name" near)" test "$(two "$name" near)" = "nop adr "
+		if [ $kind = plain ]; then
+			check "$name/stays" "$(two "$name.safe" plain)" test "$(two "$name.safe" plain)" = "nop adr "
+			continue
+		fi
+		run_both "$name" all
+		check "$name/two" "$(two "$name.all" near)" test "$(two "$name.all" near)" = "adrp add "
+		check "$name/folds" "twin_b stays" folded "$name.safe" twin_b twin_c
+	done
+done
+# Another register, another page, another number.
+if [ -e relax.lld.nopie.all ] && have python3; then
+	at=0x$(readelf -sW relax.lld.nopie.all | awk '$8 == "near" { print $2 }')
+	off=$(readelf -SW relax.lld.nopie.all | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".text" { print "0x" $4 " - 0x" $3 }')
+	for change in "0 0" "0 5" "1 5" "1 10"; do
+		cp relax.lld.nopie.all relax.wrong
+		# shellcheck disable=SC2086
+		python3 -c 'import sys; f = open("relax.wrong", "r+b"); word, bit, off = map(int, sys.argv[1:]); f.seek(off + 4 * word)
+n = int.from_bytes(f.read(4), "little") ^ 1 << bit; f.seek(off + 4 * word); f.write(n.to_bytes(4, "little"))' $change $((at + off))
+		check "relax/mutant ${change/ /.}" "verify calls it equal" \
+			test "$("$ICFOLD" verify --icf=all relax.lld.nopie relax.wrong >/dev/null 2>&1; echo $?)" = 1
+	done
+fi
+
 # --- rules taken out -----------------------------------------------------------------------------------------------------
 # An icfold that lacks a rule makes a wrong program of one of these: the sound verifier says so, or nothing can be made.
 load_recipe asm_a64
@@ -389,4 +471,5 @@ without addresses-in-stubs far.lld.nopie icf/refs/known 's/pin(prog, eight);/;/'
 without hazards sites.bfd.none icf/fold/hazard 's/if (!arch->hazard/if (arch->hazard/'
 without landing-pads guarded elfrw/arch/aarch64 's/at = endbr ? WORD : 0/at = 0/'
 without reach reach.bfd icf/fold/fit 's/if (!pin_short(prog, plan, false))/if (true)/'
+without was-halves relax.lld.plain icf/refs/ref 's/!icf_was_halves(.*))$/false)/'
 finish
