@@ -169,9 +169,9 @@ struct icf_exec {
 	uint32_t shndx;
 	uint64_t start, end;
 	uint32_t unit, n_units;
-	bool linkage;   /* .plt*, .init, .fini: one rigid unit */
-	bool named;     /* delimited by __start_/__stop_ symbols or a C identifier's name */
-	bool misplaced; /* some of its kept relocations stand at wrong places */
+	bool linkage;          /* .plt*, .init, .fini: one rigid unit */
+	bool named;            /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	VEC(uint64_t) doubted; /* places of kept relocations that may belong elsewhere, ascending */
 	uint8_t hotness;
 };
 

@@ -482,6 +482,8 @@ const char *icf_reason_text(enum icf_reason reason)
 
 void icf_program_deinit(struct icf_program *prog)
 {
+	for (size_t i = 0; i < prog->exec.len; i++)
+		VEC_FREE(&prog->exec.data[i].doubted);
 	VEC_FREE(&prog->exec);
 	VEC_FREE(&prog->sym);
 	VEC_FREE(&prog->data);

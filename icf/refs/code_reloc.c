@@ -5,6 +5,8 @@
  * relocation for a GOT slot says so if the linker turned the load into an immediate.  A relocation
  * that no field explains says that these bytes are not the instructions that they look like. */
 #include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/symtab.h"
 #include "icf/refs/code_reloc.h"
 #include <stdlib.h>
@@ -125,7 +127,7 @@ bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct 
 	const struct elfrw_arch *arch = prog->arch;
 	const struct icf_exec *e = &prog->exec.data[exec];
 	const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
-	const Elf64_Rela *r = e->misplaced ? NULL : only_reloc(rel, place);
+	const Elf64_Rela *r = icf_is_doubted(prog, exec, place) ? NULL : only_reloc(rel, place);
 	struct elfrw_reloc_desc d =
 		r ? arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)) : (struct elfrw_reloc_desc){ 0 };
 	Elf64_Sym sym;
@@ -151,7 +153,8 @@ bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct 
 	const struct elfrw_arch *arch = prog->arch;
 	const Elf64_Rela *high = only_reloc(rel, place - arch->fill_size),
 			 *low = only_reloc(rel, place);
-	if (prog->exec.data[exec].misplaced || !high || !low ||
+	if (icf_is_doubted(prog, exec, place) ||
+	    icf_is_doubted(prog, exec, place - arch->fill_size) || !high || !low ||
 	    ELF64_R_SYM(high->r_info) != ELF64_R_SYM(low->r_info) ||
 	    high->r_addend != low->r_addend)
 		return false;
@@ -163,27 +166,58 @@ bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct 
 	       elfrw_form_is_low(&arch->form[l.form]);
 }
 
-bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,
-		       const struct elfrw_relocs *rel)
+/* Does R, of section E, stand at an instruction that no linker makes of the one that R is for? */
+static bool is_misplaced(const struct icf_program *prog, const struct icf_exec *e,
+			 const Elf64_Rela *r)
 {
 	const struct elfrw_arch *arch = prog->arch;
-	const struct icf_exec *e = &prog->exec.data[exec];
-	for (size_t r = 0; r < rel->n && arch->low_form; r++) {
-		uint64_t place = rel->rela[r].r_offset;
-		struct elfrw_reloc_desc d =
-			arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
-		const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
-		struct elfrw_insn in;
-		if (place < e->start || place >= e->end || !d.form ||
-		    (d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_LOW))
-			continue;
-		/* Linkers relax by no-ops and other PC-relative instructions. */
-		if (!arch->decode(p, e->end - place, place, &in) ||
-		    (!in.pcrel_size && in.kind != ELFRW_INSN_NOP &&
-		     (d.kind == ELFRW_RELOC_PCREL || !arch->low_form(&in, p))))
-			return true;
+	uint64_t place = r->r_offset;
+	struct elfrw_reloc_desc d = arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
+	struct elfrw_insn in;
+	if (place < e->start || place >= e->end || !d.form ||
+	    (d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_LOW))
+		return false;
+	/* Linkers relax by no-ops and other PC-relative instructions. */
+	return !arch->decode(p, e->end - place, place, &in) ||
+	       (!in.pcrel_size && in.kind != ELFRW_INSN_NOP &&
+		(d.kind == ELFRW_RELOC_PCREL || !arch->low_form(&in, p)));
+}
+
+struct elfrw_err *icf_find_doubted(struct icf_program *prog, uint32_t exec)
+{
+	struct icf_exec *e = &prog->exec.data[exec];
+	uint32_t i = elfrw_image_relocs_of(prog->img, e->shndx, 0);
+	const struct elfrw_section *s = &prog->img->section[i];
+	size_t n = i && prog->arch->low_form ? s->hdr.sh_size / sizeof(Elf64_Rela) : 0;
+	for (size_t from = 0, to; from < n; from = to) {
+		Elf64_Rela r, before = { 0 };
+		bool bad = false;
+		for (to = from; to < n; to++) {
+			memcpy(&r, s->data + to * sizeof r, sizeof r);
+			if (r.r_offset < before.r_offset)
+				break;
+			bad |= is_misplaced(prog, e, &r);
+			before = r;
+		}
+		for (size_t k = from; k < to && bad; k++) {
+			memcpy(&r, s->data + k * sizeof r, sizeof r);
+			uint64_t *slot = VEC_PUSH(&e->doubted);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = r.r_offset;
+		}
 	}
-	return false;
+	if (e->doubted.len)
+		qsort(e->doubted.data, e->doubted.len, sizeof *e->doubted.data, elfrw_u64_order);
+	return NULL;
+}
+
+bool icf_is_doubted(const struct icf_program *prog, uint32_t exec, uint64_t place)
+{
+	const struct icf_exec *e = &prog->exec.data[exec];
+	size_t k = LOWER_BOUND(0, e->doubted.len, mid, e->doubted.data[mid] < place);
+	return k < e->doubted.len && e->doubted.data[k] == place;
 }
 
 /* The low half of TARGET, AT bytes from the start of S. */

@@ -43,10 +43,11 @@ bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct 
 bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
 		    uint64_t place);
 
-/* Do relocations of section EXEC stand at wrong places?  gold writes those of the input section
- * that its stubs follow to the section's start. */
-bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,
-		       const struct elfrw_relocs *rel);
+/* Finds the `doubted` of section EXEC.  gold writes the relocations of the input section that its
+ * stubs follow to the start of the output section.  They are one run of the table, in which places
+ * ascend: if one place of a run is impossible, all of the run are in doubt. */
+struct elfrw_err *icf_find_doubted(struct icf_program *prog, uint32_t exec);
+bool icf_is_doubted(const struct icf_program *prog, uint32_t exec, uint64_t place);
 
 /* If *RET is ICF_RELOC_ADDRESS or ICF_RELOC_LOW, *REF is filled, except for its offset.  Error:
  * something that no program may contain. */

@@ -160,7 +160,8 @@ static void leave(const struct finder *f, struct icf_ref *high)
 static bool names(const struct finder *f, uint64_t place, uint64_t target)
 {
 	uint64_t named;
-	return is_named(f, place, target, target + 1, &named);
+	return !icf_is_doubted(f->prog, f->u->sec, place) &&
+	       is_named(f, place, target, target + 1, &named);
 }
 
 /* Do relocations tell, of HIGH and of each of the N halves LOW, that it is for the same address?
@@ -170,8 +171,7 @@ static bool all_named(const struct finder *f, const struct icf_ref *high, const 
 		      size_t n)
 {
 	uint64_t start = f->u->start, target = low[0].target;
-	bool ok = f->rel && !f->prog->exec.data[f->u->sec].misplaced &&
-		  names(f, start + high->off, target);
+	bool ok = f->rel && names(f, start + high->off, target);
 	for (size_t i = 0; i < n && ok; i++)
 		ok = low[i].target == target && names(f, start + low[i].off, target);
 	return ok;

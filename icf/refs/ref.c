@@ -324,8 +324,8 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	for (size_t i = 0; i < prog->exec.len && !err; i++) {
 		err = elfrw_relocs_open(&job.rel[i], prog->img, prog->exec.data[i].shndx);
 		any |= job.rel[i].n > 0;
-		prog->exec.data[i].misplaced =
-			!err && icf_has_misplaced(prog, (uint32_t)i, &job.rel[i]);
+		if (!err)
+			err = icf_find_doubted(prog, (uint32_t)i);
 	}
 	prog->inferred = !any;
 	if (!err)
