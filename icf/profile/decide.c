@@ -256,6 +256,17 @@ static struct elfrw_err *join(struct icf_profile *p, const struct icf_prof_addre
 	return open ? link_caller(p, *ret, site, p->act.data[inner].first) : NULL;
 }
 
+/* The activation of a frame outside of the program: the one that called INNER, or INNER itself if it
+ * is outside as well; all frames between two of the program are one.  PC: it is where the sample
+ * was taken, and the branches ended in TOP. */
+static uint32_t outside(const struct icf_profile *p, bool pc, uint32_t top, uint32_t inner)
+{
+	uint32_t a = pc ? top : inner;
+	if (!pc && a != ICF_PROF_NONE && p->act.data[a].unit != ICF_PROF_NONE)
+		a = first_of(p, a)->parent;
+	return a == ICF_PROF_NONE || p->act.data[a].unit != ICF_PROF_NONE ? ICF_PROF_NONE : a;
+}
+
 /* Frames, the innermost first.  TOP: what the branches ended in. */
 static struct elfrw_err *follow_chain(struct icf_profile *p, uint32_t top)
 {
@@ -268,8 +279,10 @@ static struct elfrw_err *follow_chain(struct icf_profile *p, uint32_t top)
 			continue;
 		if (!a->in) {
 			/* The kernel does not call the program: the next one is a PC. */
-			pc = pc && is_kernel(a->raw);
-			inner = ICF_PROF_NONE;
+			if (pc && is_kernel(a->raw))
+				continue;
+			inner = outside(p, pc, top, inner);
+			pc = false;
 			continue;
 		}
 		uint64_t site = 0;
@@ -284,7 +297,7 @@ static struct elfrw_err *follow_chain(struct icf_profile *p, uint32_t top)
 			inner = top;
 		else {
 			uint32_t outer;
-			ELFRW_TRY(join(p, a, site, pc ? ICF_PROF_NONE : inner, &outer));
+			ELFRW_TRY(join(p, a, site, inner, &outer));
 			inner = outer;
 		}
 		a->act = inner;
