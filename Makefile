@@ -85,11 +85,11 @@ $(BUILD)/check_a64: $(wildcard tests/judges/a64*.[ch] elfrw/arch/aarch64_*.[ch] 
 $(BUILD)/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -MMD -MP -c -o $@ $<
-$(BUILD)/tests/replay: $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz limit replay $(FUZZERS)) $(LIBOBJ)
+$(BUILD)/tests/replay: $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz limit replay $(FUZZERS)) $(BUILD)/icf/lib/icfold.o $(LIBOBJ)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/limit.c tests/fuzz/fuzz.h $(LIBOBJ)
+$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/limit.c tests/fuzz/fuzz.h $(BUILD)/icf/lib/icfold.o $(LIBOBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -DFUZZ_ONE=fuzz_$* $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -DFUZZ_ONE=fuzz_$* $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) $(LIBS)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # The targets that a user calls, with what stands behind ## in their lines.
@@ -196,7 +196,7 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	install -m 644 completions/icfold.bash $(TO)/share/bash-completion/completions/icfold
 	install -m 644 completions/_icfold $(TO)/share/zsh/site-functions/_icfold
 	install -m 644 completions/icfold.fish $(TO)/share/fish/vendor_completions.d/icfold.fish
-	for f in wrapper/ld packaging/fold-tree; do \
+	for f in wrapper/ld packaging/fold-tree coredump/icfold-coredump; do \
 		sed 's|^icfold=icfold$$|icfold="$(PREFIX)/bin/icfold"|' integration/$$f >$(TO)/libexec/icfold/$${f#*/} && \
 		chmod 755 $(TO)/libexec/icfold/$${f#*/} || exit 1; \
 	done

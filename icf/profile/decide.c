@@ -256,8 +256,8 @@ static struct elfrw_err *join(struct icf_profile *p, const struct icf_prof_addre
 	return open ? link_caller(p, *ret, site, p->act.data[inner].first) : NULL;
 }
 
-/* The activation of a frame outside of the program: the one that called INNER, or INNER itself if it
- * is outside as well; all frames between two of the program are one.  PC: it is where the sample
+/* The activation of a frame outside of the program: the one that called INNER, or INNER itself if
+ * it is outside as well; all frames between two of the program are one.  PC: it is where the sample
  * was taken, and the branches ended in TOP. */
 static uint32_t outside(const struct icf_profile *p, bool pc, uint32_t top, uint32_t inner)
 {

@@ -325,6 +325,15 @@ static bool ends_word(char c)
 	return isspace((unsigned char)c) || strchr("()[]{}<>\"'`,;=|", c);
 }
 
+/* "#3  0xADDRESS NAME (FILE + 0xOFFSET)": FILE may have spaces there. */
+static bool is_numbered(struct text t)
+{
+	uint64_t n;
+	t.p = t.start;
+	skip_space(&t);
+	return take(&t, "#") && take_number(&t, 10, &n) && skip_space(&t) && take_hex(&t, &n);
+}
+
 /* FILE+0xOFFSET anywhere; the plus is at T's place. */
 static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 {
@@ -333,7 +342,9 @@ static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 	while (to > t.start && to[-1] == ' ')
 		to--;
 	/* "FILE + 0x" is one only in brackets: else it is a sum. */
-	for (from = to; from > t.start && to - from < MAX_PLACE && !ends_word(from[-1]);)
+	bool spaces = to != plus && is_numbered(t);
+	for (from = to; from > t.start && to - from < MAX_PLACE &&
+			(!ends_word(from[-1]) || (spaces && from[-1] == ' '));)
 		from--;
 	t.p = plus + 1;
 	skip_space(&t);

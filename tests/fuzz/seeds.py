@@ -86,6 +86,18 @@ def seeds(name, elf):
     save("symbolize", name, elf.data)
     save("symbols", name, elf.data)
     save("fold", name, elf.data)
+    code = [s.addr + 4 * i for s in elf.sections if s.flags & 4 for i in range(16)][:31] or [0]
+    save("library", name, bytes([len(name) * 37 & 255, len(code)]) + struct.pack("<%dI" % len(code), *code) + elf.data)
+    if note:
+        # A branch to each place, back, and on; a chain; and what a log shows of both.
+        pairs = " ".join("0x%x/0x%x/P/-/-/0" % p for p in zip(code, code[5:]))
+        chain = "p 7/7 1.0: 250000 cycles:u: \n" + "".join("\t%16x f+0x0 (\x01)\n" % a for a in code)
+        mapped = "PERF_RECORD_MMAP2 7/7: [0x%x(0x9000) @ 0 08:01 1 0]: r-xp \x01\n" % (code[0] & ~0xfff)
+        log = "".join("    #%d 0x%x  (\x01+0x%x) (BuildId: 00)\n" % (i, a, a) for i, a in enumerate(code)) + "\x01(+0x%x) [0x%x]\n" % (code[0], code[0])
+        for how, text in ((0, mapped + " %x %s\n" % (code[0], pairs)), (1, "3\n %x %s\n" % (code[1], pairs)), (10, chain + pairs + "\n\n" + chain),
+                          (19, " 0 %s\n" % pairs), (4, chain), (5, chain), (0x40, pairs), (0x80, chain), (6, chain), (7, log)):
+            if how in (1, 7) or name in ("dwarf5.folded", "clang.folded"):
+                save("profile", "%s-%d" % (name, how), bytes([how]) + struct.pack("<I", len(elf.data))[:3] + elf.data + text.encode())
 
 
 def changed(elf, *changes):

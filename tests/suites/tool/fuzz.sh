@@ -14,7 +14,7 @@ one() {
 	local name=$1 files=("$WORK/seeds/$1"/*) n=${MUTATIONS:-40}
 	[ -e "${files[0]}" ] || { echo "skip fuzz/$name: no seeds"; return; }
 	# Harnesses of whole programs take milliseconds for each change.
-	case $name in fold | verify | symbolize | symbols) n=$((n / 4)) ;; esac
+	case $name in fold | verify | symbolize | symbols | profile | library) n=$((n / 4)) ;; esac
 	if ASAN_OPTIONS=allocator_may_return_null=1 timeout 600 "$REPLAY" --mutate "$n" "$name" "${files[@]}" >"$WORK/$name.out" 2>"$WORK/$name.err"; then
 		echo "ok fuzz/$name: $(tail -n 1 "$WORK/$name.err")"
 	else

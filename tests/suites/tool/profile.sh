@@ -12,12 +12,13 @@ if [ "$MACHINE" != x86_64 ] || ! gcc -O2 -o branches "$TESTS/judges/branches.c" 
 	finish
 fi
 
-# build NAME ICF FLAG...: NAME/old/p and NAME/new/p; DWARF 4 is what AutoFDO's tools read.
+# build NAME ICF FLAG...: NAME/old/p and NAME/new/p, of SOURCE; DWARF 4 is what AutoFDO's tools read.
+SOURCE=called.cc
 build() {
 	local n=$1 icf=$2
 	shift 2
 	mkdir -p "$n/old" "$n/new"
-	g++ -O2 -gdwarf-4 -w -ffunction-sections -Wl,--emit-relocs,-z,now "$@" "$FIXTURES/profile/called.cc" -o "$n/old/p" >log 2>&1 &&
+	g++ -O2 -gdwarf-4 -w -ffunction-sections -Wl,--emit-relocs,-z,now "$@" "$FIXTURES/profile/$SOURCE" -o "$n/old/p" >log 2>&1 &&
 		"$ICFOLD" -q --icf="$icf" --allow-growth "$n/old/p" -o "$n/new/p" >>log 2>&1 && return
 	not_ok "profile/$n" "build: $(first_line log)"
 	return 1
@@ -58,6 +59,10 @@ if build nopie all -no-pie -fno-pic; then
 	round_trip nopie chains 8 -n 32 -g
 	round_trip nopie branches 25 -n 32
 fi
+# Samples that were taken in a library: their branches and their stack belong together.
+SOURCE=library.cc
+build library all && round_trip library chains 1 -n 4 -g
+SOURCE=called.cc
 if [ "${PROFILE:-}" = full ]; then
 	for cc in O1 O3 Os; do build "$cc" safe -$cc -pie -fPIE && round_trip $cc chains 5 -n 16 -g; done
 	mkdir -p ninja/old ninja/new job
