@@ -10,6 +10,7 @@
 #include "elfrw/image.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
+#include "elfrw/base/vec.h"
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -160,7 +161,7 @@ struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id)
 			s->name, 0,
 			"claims to grow from %llu to %llu bytes, which is not believable",
 			(unsigned long long)in_size, (unsigned long long)size);
-	uint8_t *out = malloc(size ? size : 1);
+	uint8_t *out = elfrw_large(malloc(size ? size : 1), size);
 	if (!out)
 		return &elfrw_err_nomem;
 	bool ok = false;

@@ -239,6 +239,8 @@ static const struct stage planning[] = {
 
 static struct elfrw_err *apply_unwind(const struct job *job)
 {
+	/* Planning has read most of the file; the rest reads the half that it needs. */
+	elfrw_image_forget(&job->run->img);
 	ELFRW_TRY(elfrw_output_init(&job->run->out, &job->run->img));
 	ELFRW_TRY(icf_apply_drops(job->apply));
 	return icf_apply_unwind(job->apply);

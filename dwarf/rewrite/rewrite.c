@@ -11,6 +11,7 @@
 #include "dwarf/rewrite/rewrite.h"
 #include "dwarf/rewrite/run.h"
 #include "elfrw/base/parallel.h"
+#include "elfrw/image.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,8 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 			return &elfrw_err_nomem;
 	run->info_size = rw->secs.sec[DWR_INFO].size;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));
+	/* Most of it was read, and half of it is not read again. */
+	elfrw_image_forget(in->image);
 	ELFRW_TRY(dwr_rw_rewrite_lists(run));
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, dwr_rw_apply_lists, run));
 	ELFRW_TRY(dwr_rw_apply_ranges(run));

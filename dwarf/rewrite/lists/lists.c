@@ -199,7 +199,6 @@ struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_l
 	VEC_FREE(&r.made_up);
 	free(r.slice);
 	free(r.order);
-	free(r.scratch);
 	return err;
 }
 

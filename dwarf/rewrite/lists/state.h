@@ -41,7 +41,7 @@ struct dwr_lists_run {
 	size_t n_by_kind[DWR_LIST_KINDS]; /* the caller's uses */
 	struct dwr_lists_slice *slice;
 	size_t n_slices;
-	struct dwr_lists_key *order, *scratch;
+	struct dwr_lists_key *order;
 	struct dwr_ranger ranger;
 	struct dwr_list_budget budget[DWR_LIST_KINDS];
 	struct dwr_lists_part part[DWR_LIST_KINDS];

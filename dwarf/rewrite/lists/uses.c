@@ -10,14 +10,9 @@
 
 void dwr_lists_sort(struct dwr_lists_key *a, struct dwr_lists_key *tmp, size_t n)
 {
-	bool sorted = true;
 	uint64_t bits = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		bits |= a[i].key;
-		sorted = sorted && (!i || a[i - 1].key <= a[i].key);
-	}
-	if (sorted)
-		return;
 	struct dwr_lists_key *from = a, *to = tmp;
 	for (unsigned shift = 0; shift < 64 && bits >> shift; shift += 8) {
 		size_t count[257] = { 0 };
@@ -153,6 +148,27 @@ struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind)
 	return err;
 }
 
+static bool is_sorted(const struct dwr_lists_key *a, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (a[i - 1].key > a[i].key)
+			return false;
+	return true;
+}
+
+/* Sorts N keys; other memory is only needed if they are not sorted. */
+static struct elfrw_err *sort_keys(struct dwr_lists_key *a, size_t n)
+{
+	if (is_sorted(a, n))
+		return NULL;
+	struct dwr_lists_key *tmp = malloc(n * sizeof *tmp);
+	if (!tmp)
+		return &elfrw_err_nomem;
+	dwr_lists_sort(a, tmp, n);
+	free(tmp);
+	return NULL;
+}
+
 /* Fills and sorts the keys of slice INDEX of ARG, a struct dwr_lists_run. */
 static struct elfrw_err *sort_slice(void *arg, size_t index)
 {
@@ -166,7 +182,7 @@ static struct elfrw_err *sort_slice(void *arg, size_t index)
 		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
 	}
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
-		dwr_lists_sort(r->order + s->at[kind], r->scratch + s->at[kind], s->n[kind]);
+		ELFRW_TRY(sort_keys(r->order + s->at[kind], s->n[kind]));
 	return NULL;
 }
 
@@ -177,8 +193,7 @@ struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 	const size_t n = dwr_lists_count(r), size = (n + 1) * sizeof *r->order;
 	uint32_t at[DWR_LIST_KINDS], next = 0;
 	r->order = elfrw_large(malloc(size), size);
-	r->scratch = elfrw_large(malloc(size), size);
-	if (!r->order || !r->scratch)
+	if (!r->order)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < r->made_up.len; i++)
 		r->part[r->made_up.data[i].kind].n++;
@@ -196,7 +211,7 @@ struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
 	}
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
-		dwr_lists_sort(r->order + r->part[kind].first, r->scratch, r->part[kind].n);
+		ELFRW_TRY(sort_keys(r->order + r->part[kind].first, r->part[kind].n));
 	return NULL;
 }
 
