@@ -209,7 +209,8 @@ static void add_at(struct search *s, uint64_t place, uint64_t va)
 static void add_section(struct search *s, uint64_t place, uint32_t shndx)
 {
 	const Elf64_Shdr *h = &s->in->section[shndx].hdr;
-	if (h->sh_size)
+	/* The addresses of .tbss are also those of the sections behind it. */
+	if (h->sh_size && !(h->sh_flags & SHF_TLS))
 		add(s, place,
 		    (uint32_t)LOWER_BOUND(0, s->object.len, mid,
 					  s->object.data[mid].lo < h->sh_addr),

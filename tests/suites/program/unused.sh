@@ -218,6 +218,36 @@ for way in $table_ways; do
 	done
 	check "unused/tables/$way" "built $built times:$bad" test -z "$bad" -a $built -ge 2
 done
+# .tbss has the addresses of what lies behind it: a label there (bfd's __preinit_array_start) does not mean the tables.
+behind_tbss() {
+	cat >tbss.cc <<'C'
+#include <cstdio>
+#define ALONE extern "C" __attribute__((noinline, used, visibility("hidden")))
+volatile int sink;
+struct Weak { virtual int f(int n); };
+ALONE int dead_switch(int n) {
+	switch (n) {
+	case 1: sink = 3; break;
+	case 2: sink = 9;
+	case 3: return sink;
+	case 4: sink++;
+	case 5: return sink * 3;
+	case 6: sink = n;
+	}
+	return n + 41;
+}
+inline __attribute__((used)) int Weak::f(int n) { return dead_switch(n); }
+ALONE Weak *dead_makes() { return new Weak; }
+extern __attribute__((visibility("hidden"))) const char __preinit_array_start[];
+thread_local int zeros[100];
+int main() { const char *volatile p = __preinit_array_start; std::printf("%d\n", zeros[p == nullptr] == 0); }
+C
+	g++ -O2 tbss.cc -Wl,--emit-relocs -o tbss 2>log && "$ICFOLD" -q --gc-functions --allow-growth tbss -o tbss.out 2>>log
+	"$ICFOLD" verify --gc-functions tbss tbss.out >>log 2>&1
+	check unused/tables/tbss "$(problems log)" grep -q '^equal' log
+	check unused/tables/tbss/gone "dead_switch is still there" bash -c '! nm tbss.out | grep -q dead_switch'
+}
+if part_wanted objects; then behind_tbss; fi
 # Tables that other modules find by name: a plug-in, and a program that has a copy of a library's table.
 exported() {
 	cat >exports.cc <<'C'
