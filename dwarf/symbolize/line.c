@@ -208,13 +208,14 @@ bool dwr_lines_find(struct dwr_lines *l, uint64_t address, struct dwr_place *ret
 	return seq && find_in_seq(l, seq, address, ret);
 }
 
-bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place *ret, uint32_t *n)
 {
 	const struct seq *seq = first_holding(l, address);
 	struct dwr_place other;
+	*n = 1;
 	if (!seq || !find_in_seq(l, seq, address, ret))
 		return false;
-	while ((seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)))
+	for (; (seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)); ++*n)
 		if (find_in_seq(l, seq, address, &other) && memcmp(&other, ret, sizeof other))
 			return false;
 	return true;

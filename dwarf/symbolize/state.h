@@ -254,8 +254,9 @@ void dwr_lines_free(struct dwr_lines *lines);
 /* Looks ADDRESS up in the table; false: not found. */
 bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
-/* The same, but also false if overlapping sequences disagree. */
-bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+/* The same, but also false if overlapping sequences disagree.  N: how many agree. */
+bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret,
+			 uint32_t *n);
 
 /* The same, looking only at the N sequences from OFF on, which counts from the first opcode. */
 bool dwr_lines_find_in(const struct dwr_lines *lines, uint64_t off, uint32_t n, uint64_t address,
