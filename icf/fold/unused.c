@@ -9,7 +9,8 @@
  *     not: a plug-in finds it by dlsym();
  *   - what a word of data refers to: init arrays that the linker sorted by name, vtables, tables of
  *     operations, slots of the GOT.  Only the entries of a jump table that a single function reads
- *     are references of that function.  A table that two functions share is data;
+ *     are references of that function.  A table that two functions share is data, and so is one
+ *     that anything else refers to (unused/table.c);
  *   - personality routines; IFUNC resolvers; functions with static probes, which tracers look for;
  *   - code that has to stay where it is: something unknown may refer to it.  That includes
  *     everything that bytes which are not understood could reach, and distances of unknown origin;
@@ -31,6 +32,7 @@
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
 #include "icf/fold/unused/object.h"
+#include "icf/fold/unused/table.h"
 #include "icf/infer/infer.h"
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -43,6 +45,7 @@ struct marking {
 	uint32_t n_queue;          /* never more than there are units: each is queued once */
 	uint32_t *first_case;      /* by unit: its first element of `target`; one more at the end */
 	uint32_t *target;          /* units that the entries of own tables lead to */
+	uint8_t *offered;          /* by table: it is data */
 	struct elfrw_relocs *rel;  /* of the code, by executable section, if they stay; or NULL */
 	struct icf_use *use;       /* by unit, if somebody asks; or NULL */
 	struct icf_use now;        /* what mark() comes from */
@@ -76,11 +79,12 @@ static void mark_section(struct marking *m, const struct icf_exec *e)
 }
 
 /* The unit whose reference D is, as an entry of its own jump table; ICF_NONE: D is data. */
-static uint32_t owner_of(const struct icf_program *prog, const struct icf_dataref *d)
+static uint32_t owner_of(const struct marking *m, const struct icf_dataref *d)
 {
 	/* The dynamic linker writes a dynamic entry, whether its function is there or not. */
-	return d->table == ICF_NONE || d->dynamic || d->left ? ICF_NONE
-							     : prog->table.data[d->table].owner;
+	if (d->table == ICF_NONE || d->dynamic || d->left || m->offered[d->table])
+		return ICF_NONE;
+	return m->prog->table.data[d->table].owner;
 }
 
 /* The units that entry D may lead to.  At the end of the owner begins another function: compilers
@@ -97,18 +101,20 @@ static unsigned leads_to(const struct icf_program *prog, const struct icf_datare
 	return n;
 }
 
-static bool make_cases(struct marking *m)
+static struct elfrw_err *make_cases(struct marking *m)
 {
 	const struct icf_program *prog = m->prog;
 	size_t n = prog->unit.len;
 	m->first_case = calloc(n + 2, sizeof *m->first_case);
 	m->target = malloc((2 * prog->dataref.len + 1) * sizeof *m->target);
-	if (!m->first_case || !m->target)
-		return false;
+	m->offered = calloc(prog->table.len + 1, 1);
+	if (!m->first_case || !m->target || !m->offered)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(icf_find_offered_tables(prog, m->offered));
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < prog->dataref.len; i++) {
 			const struct icf_dataref *d = &prog->dataref.data[i];
-			uint32_t owner = owner_of(prog, d), to[2];
+			uint32_t owner = owner_of(m, d), to[2];
 			unsigned n_to = owner == ICF_NONE ? 0 : leads_to(prog, d, to);
 			for (unsigned k = 0; k < n_to && pass; k++)
 				m->target[m->first_case[owner + 1]++] = to[k];
@@ -117,7 +123,7 @@ static bool make_cases(struct marking *m)
 		for (size_t i = 2; i < n + 2 && !pass; i++)
 			m->first_case[i] += m->first_case[i - 1];
 	}
-	return true;
+	return NULL;
 }
 
 /* Why unit I is live whatever refers to it; ICF_USE_NONE: it is not. */
@@ -216,8 +222,7 @@ static void mark_data(struct marking *m)
 	const struct icf_program *prog = m->prog;
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (owner_of(prog, d) != ICF_NONE ||
-		    icf_objects_hold(&m->object, d->place, d->size))
+		if (owner_of(m, d) != ICF_NONE || icf_objects_hold(&m->object, d->place, d->size))
 			continue;
 		uint32_t to[2];
 		come_from(m, ICF_USE_DATA, ICF_NONE, d->place);
@@ -314,7 +319,7 @@ static void mark_names_in_data(struct marking *m)
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
 			const struct icf_dataref *d = icf_dataref_at(m->prog, r.r_offset);
 			come_from(m, ICF_USE_RELOC, ICF_NONE, r.r_offset);
-			if ((!d || owner_of(m->prog, d) == ICF_NONE) &&
+			if ((!d || owner_of(m, d) == ICF_NONE) &&
 			    !icf_objects_hold(&m->object, r.r_offset, 1))
 				mark_name(m, s->hdr.sh_link, &r);
 		}
@@ -432,7 +437,7 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 	if (use)
 		m.use = calloc(prog->unit.len + 1, sizeof *m.use);
 	struct elfrw_err *err =
-		m.live && m.queue && (m.use || !use) && make_cases(&m) ? NULL : &elfrw_err_nomem;
+		m.live && m.queue && (m.use || !use) ? make_cases(&m) : &elfrw_err_nomem;
 	if (!err && opt->gc_functions == ICF_GC_OBJECTS && !prog->inferred)
 		err = icf_objects_init(&m.object, prog);
 	if (!err)
@@ -457,6 +462,7 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 	free(m.queue);
 	free(m.first_case);
 	free(m.target);
+	free(m.offered);
 	icf_objects_deinit(&m.object);
 	if (err)
 		free(m.use);

@@ -204,6 +204,8 @@ void icf_v_check_removed(const struct icf_vclaim *c, const struct icf_vwords *wo
  * checks that nothing reaches them. */
 void icf_v_lost_range(struct icf_v *v);
 struct elfrw_err *icf_v_check_objects(struct icf_v *v);
+/* data/unread.c: jump tables of removed functions, when all tables are known. */
+struct elfrw_err *icf_v_check_unread(struct icf_v *v);
 /* mark.c: labels that delimit parts of the code. */
 struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log);
 

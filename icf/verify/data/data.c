@@ -244,6 +244,7 @@ struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 	unmake(v);
 	ELFRW_TRY(icf_v_check_reach(&v->claim, &v->words, &v->log));
 	ELFRW_TRY(icf_v_check_objects(v));
+	ELFRW_TRY(icf_v_check_unread(v));
 	resolve(v);
 	check_pairs(v);
 	return NULL;

@@ -421,6 +421,82 @@ for p in cases labels; do
 	"$ICFOLD" verify --gc-functions $p $p.out >log 2>&1
 	check unused/$p/verify "$(problems log)" grep -q '^equal' log
 done
+# Jump tables that something else refers to: a word of data, a slot of the GOT, another function from the middle.  The functions whose
+# tables they are have no other users.
+cat >offered.S <<'S'
+	.macro owner name
+	.text
+	.p2align 4
+	.type live_\name, @function
+live_\name:
+	.cfi_startproc
+	cmp $2, %rdi
+	ja 1f
+	lea table_\name(%rip), %rdx
+	movslq (%rdx,%rdi,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+1:	mov $1, %eax
+	ret
+2:	lea 2(%rsi), %eax
+	ret
+3:	lea 3(%rsi), %eax
+	ret
+4:	lea 4(%rsi), %eax
+	ret
+	.cfi_endproc
+	.size live_\name, . - live_\name
+	.section .rodata.\name, "a", @progbits
+	.p2align 2
+	.globl table_\name
+	.hidden table_\name
+table_\name:
+	.long 2b - table_\name
+	.long 3b - table_\name
+	.long 4b - table_\name
+	.endm
+	owner word
+	owner slot
+	owner middle
+	.text
+	.globl live_jumper
+	.type live_jumper, @function
+live_jumper:
+	.cfi_startproc
+	lea 4+table_middle(%rip), %rdx
+	movslq (%rdx,%rdi,4), %rax
+	lea -4(%rax,%rdx), %rax
+	jmp *%rax
+	.cfi_endproc
+	.size live_jumper, . - live_jumper
+	.section .note.GNU-stack, "", @progbits
+S
+cat >offered.c <<'C'
+#include <stdio.h>
+extern const int table_word[], table_slot[];
+const int *volatile word = table_word;
+int live_jumper(long, long);
+__attribute__((noinline, used)) int dead_offered(int x) { return x * 5; }
+static int jump(const int *t, long n) {
+	int ret;
+	__asm__ volatile("call *%1" : "=a"(ret) : "r"((const char *)t + t[n]), "S"(10L * n) : "rdx", "rcx", "rdi", "memory");
+	return ret;
+}
+int main(int argc, char **argv) {
+	const int *slot;
+	(void)argv;
+	__asm__("mov table_slot@GOTPCREL(%%rip), %0" : "=r"(slot));
+	printf("%d %d %d\n", jump(word, argc), jump(slot, argc), live_jumper(argc, 5));
+}
+C
+for flags in "-static -Wa,-mrelax-relocations=no" "-pie -fPIE"; do
+	# shellcheck disable=SC2086
+	gcc -O2 $flags offered.c offered.S -Wl,--emit-relocs -o offered 2>log && "$ICFOLD" -q --gc-functions --allow-growth offered -o offered.out 2>log
+	check "unused/offered/${flags%% *}" "$(first_line log); $(./offered.out 2>&1)" test "$(./offered.out 2>&1)" = "$(./offered)" -a -n "$(./offered)"
+	"$ICFOLD" verify --gc-functions offered offered.out >log 2>&1
+	check "unused/offered/${flags%% *}/verify" "$(problems log)" grep -q '^equal' log
+	check "unused/offered/${flags%% *}/dead" "it is still there" bash -c '! nm offered.out | grep -q dead_offered'
+done
 gcc -O2 -DODD_BYTES "$FIXTURES"/unused/odd.{c,S} -Wl,--emit-relocs -o bytes 2>log
 
 in=pie
@@ -581,6 +657,7 @@ forgotten branches pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind != IC
 forgotten addresses pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind == ICF_REF_BRANCH) mark(m, ref[r].unit);/'
 forgotten pads blocks 's/^\t\tmark(m, pad\[k\].unit);/;/'
 forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
+forgotten offered-tables offered 's/ || m->offered\[d->table\]//'
 forgotten pinned bytes 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
 # The same for the rules of objects.
