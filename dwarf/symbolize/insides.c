@@ -179,7 +179,7 @@ static struct elfrw_err *unit_rows(struct dwr_sym *sym, struct dwr_sym_unit *uni
 	struct elfrw_err *err = dwr_lines_runs(unit->lines, piece->lo, piece->hi, &runs);
 	size_t n = 0;
 	for (size_t i = 0; i < runs.len && !err; i++)
-		if (!sure || dwr_lines_find_sure(unit->lines, runs.data[i].lo, &place))
+		if (!sure || dwr_lines_find_sure(unit->lines, runs.data[i].lo, &place, NULL))
 			runs.data[n++] = runs.data[i];
 	runs.len = n;
 	if (!err)

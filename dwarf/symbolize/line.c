@@ -212,12 +212,14 @@ bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place
 {
 	const struct seq *seq = first_holding(l, address);
 	struct dwr_place other;
-	*n = 1;
+	uint32_t agree = 1;
 	if (!seq || !find_in_seq(l, seq, address, ret))
 		return false;
-	for (; (seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)); ++*n)
+	for (; (seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)); agree++)
 		if (find_in_seq(l, seq, address, &other) && memcmp(&other, ret, sizeof other))
 			return false;
+	if (n)
+		*n = agree;
 	return true;
 }
 

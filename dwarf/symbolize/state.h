@@ -254,7 +254,7 @@ void dwr_lines_free(struct dwr_lines *lines);
 /* Looks ADDRESS up in the table; false: not found. */
 bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
-/* The same, but also false if overlapping sequences disagree.  N: how many agree. */
+/* The same, but also false if overlapping sequences disagree.  N, unless NULL: how many agree. */
 bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret,
 			 uint32_t *n);
 
