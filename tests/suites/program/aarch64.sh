@@ -234,7 +234,7 @@ if [ "${AARCH64:-}" = full ]; then
 		# shellcheck disable=SC2086
 		RELOCS=no matrix "bare-$name" "${only//_/ }" $flags
 	done <<'END'
-bti ^(eh|demo|lang).gcc -mbranch-protection=standard -Wl,-z,force-bti
+bti ^(eh|demo|lang).gcc -mbranch-protection=standard
 bti-clang ^(demo|recur).clang -mbranch-protection=standard
 tiny ^(recur|c.plain|vtables).gcc.O[02s].nopie -mcmodel=tiny
 large ^(demo|switches|c.plain|recur|vtables|hotcold|init).*.(nopie|static). -mcmodel=large
