@@ -551,11 +551,14 @@ line_ends() {
 			check "$n $policy lines" "$(first_line "$f.log")" [ $rc = 0 ]
 			# The same program with rows of no bytes where functions begin: such rows must be kept.
 			wrong=$("$TESTS/judges/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
-			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = 3 ]
+			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = $((INSN == 4 ? 4 : 3)) ]
 		fi
 		have eu-addr2line || continue
 		nm "$f" | awk '$3 ~ /^[v-z]$/ { print "0x" $1 }' | eu-addr2line -e "$f" | awk -F: '{ print $2 }' | tr '\n' ' ' >"$f.lines"
-		check "$n $policy eu-addr2line" "lines $(cat "$f.lines")" [ "$(cat "$f.lines")" = "7 5 5 4 4 " ]
+		mark_folded "$f" "$f.map"
+		rc=5
+		! grep -q ' x folded' "$f.map" || rc=6
+		check "$n $policy eu-addr2line" "lines $(cat "$f.lines")" [ "$(cat "$f.lines")" = "7 $rc $rc 4 4 " ]
 	done
 }
 
@@ -575,13 +578,18 @@ addrx64() {
 	kept_units "$d/map" >"$d/units"
 	check "$n folds and moves" "few" [ "$(grep -c ' folded' "$d/map")" -ge 5 -a "$(awk '{ sub(/^0+/, "", $3) } $1 != $3' "$d/units" | wc -l)" -ge 10 ]
 	address_slots "$d/in" >"$d/slots.in"
+	# Where functions lie against each other, a slot with the start of one may be for the call with which the one before ends.
+	awk '
+		function hex(s, i, v) { for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		{ printf "%x %x\n", hex($1) + hex($2), hex($3) + hex($2) }' "$d/map" >"$d/ends"
 	address_slots "$d/out" >"$d/slots.out"
 	verdict "$n slots" "$(awk '
 		FILENAME == ARGV[1] { sub(/^0+/, "", $3); new[$1] = $3; next }
-		FILENAME == ARGV[2] { n++; kind[n] = $1; was[n] = $2; next }
+		FILENAME == ARGV[2] { end[$1] = $2; next }
+		FILENAME == ARGV[3] { n++; kind[n] = $1; was[n] = $2; next }
 		{ i++; if ($1 != kind[i]) print "slot", i, kind[i], "became", $1
-		  if (was[i] in new) { seen++; if ($2 != new[was[i]]) print "slot", i, was[i], "became", $2, "and not", new[was[i]] } }
-		END { if (i < n || seen < 20) print i, "slots,", seen, "of functions, of", n }' "$d/units" "$d/slots.in" "$d/slots.out" | head -n 2 | tr '\n' ' ')"
+		  if (was[i] in new) { seen++; if ($2 != new[was[i]] && $2 != end[was[i]]) print "slot", i, was[i], "became", $2, "and not", new[was[i]] } }
+		END { if (i < n || seen < 20) print i, "slots,", seen, "of functions, of", n }' "$d/units" "$d/ends" "$d/slots.in" "$d/slots.out" | head -n 2 | tr '\n' ' ')"
 	# Its header is longer by 8 bytes, and still compared: what it says of segments, which nobody reads, and a slot behind it.
 	for at in 15 24; do
 		cp "$d/out" "$d/broken"
@@ -623,7 +631,7 @@ epilogues() {
 			BEGIN { split("z 80 y 80 x 82 w 82 v 84 u 86", l); for (i = 1; i in l; i += 2) line[l[i]] = l[i + 1] }
 			/^[u-z]:/ { at = substr($0, 1, 1) }
 			/^\.LFE/ { at = "" }
-			at == "" || !/^\taddq\t\$8, %rsp/ { print; next }
+			at == "" || !/^\t(addq\t\$8, %rsp|ldp\tx29, x30, \[sp\])/ { print; next }
 			{
 				mark = at ~ /[yx]/ && both != "both" ? "" : " epilogue_begin"
 				print "\t.loc 1 " line[at] " 1" (late ? "" : mark); print
