@@ -56,7 +56,7 @@ struct elfrw_err *icf_apply_drops(
 	struct icf_apply *a); /* syms.c: drops the sections that the output does not have */
 struct elfrw_err *icf_apply_unwind(
 	struct icf_apply *a); /* unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
-void icf_apply_referenced(
+struct elfrw_err *icf_apply_referenced(
 	struct icf_apply *a); /* referenced.c: sets `referenced` of sections that could move */
 struct elfrw_err *icf_apply_code(struct icf_apply *a); /* code.c: executable sections, thunks */
 struct elfrw_err *icf_apply_data(

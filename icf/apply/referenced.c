@@ -11,6 +11,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
 #include "icf/refs/ref.h"
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_unwind(const struct elfrw_section *s)
@@ -31,25 +32,51 @@ static bool is_candidate(const struct elfrw_section *s)
 		strcmp(s->name, ".gcc_except_table") == 0);
 }
 
-static bool by_code(const struct icf_program *prog, uint64_t lo, uint64_t size)
+/* Sections that may move, and whether something refers to them. */
+struct candidate {
+	uint64_t lo, size;
+	uint32_t shndx;
+	bool hit;
+};
+
+struct candidates {
+	struct candidate *data;
+	size_t n;
+	uint64_t lo, span; /* all of them lie within [lo, lo + span) */
+};
+
+static void add_candidate(struct candidates *c, uint32_t shndx, const struct elfrw_section *s)
+{
+	const uint64_t lo = s->hdr.sh_addr, end = lo + s->hdr.sh_size, old = c->lo + c->span;
+	c->lo = c->n && c->lo < lo ? c->lo : lo;
+	c->span = (c->n && old > end ? old : end) - c->lo;
+	c->data[c->n++] = (struct candidate){ lo, s->hdr.sh_size, shndx, false };
+}
+
+/* Something refers to TO. */
+static inline void refer(struct candidates *c, uint64_t to)
+{
+	if (to - c->lo >= c->span)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		c->data[i].hit |= to - c->data[i].lo < c->data[i].size;
+}
+
+static void by_code(const struct icf_program *prog, struct candidates *c)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			if (ref[r].target - lo < size)
-				return true;
+			refer(c, ref[r].target);
 	}
-	return false;
 }
 
-/* By kept relocations: does one in data refer to section S, or does one stand in S, if S is a note?
- * Unwind tables are rewritten by their own format. */
-static bool by_kept(const struct icf_program *prog, uint32_t shndx)
+/* By kept relocations of data; a note with relocations stays.  Unwind tables are rewritten by their
+ * own format. */
+static void by_kept(const struct icf_program *prog, struct candidates *c)
 {
 	const struct elfrw_image *img = prog->img;
-	const struct elfrw_section *sec = &img->section[shndx];
-	uint64_t lo = sec->hdr.sh_addr, size = sec->hdr.sh_size;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *rel = &img->section[i];
 		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data ||
@@ -61,8 +88,8 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 		if (!(at->hdr.sh_flags & SHF_ALLOC) || (at->hdr.sh_flags & SHF_EXECINSTR) ||
 		    is_unwind(at))
 			continue;
-		if (rel->hdr.sh_info == shndx && rel->hdr.sh_size)
-			return true;
+		for (size_t k = 0; k < c->n; k++)
+			c->data[k].hit |= rel->hdr.sh_info == c->data[k].shndx && rel->hdr.sh_size;
 		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size;
 		     off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
@@ -73,18 +100,19 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 			/* The addend of a distance counts from the end of its field, or from
 			 * elsewhere. */
 			uint64_t to = sym.st_value + (uint64_t)r.r_addend;
-			if (sym.st_shndx == shndx || to - lo < size || to + 4 - lo < size)
-				return true;
+			refer(c, to);
+			refer(c, to + 4);
+			for (size_t k = 0; k < c->n; k++)
+				c->data[k].hit |= sym.st_shndx == c->data[k].shndx;
 		}
 	}
-	return false;
 }
 
 /* Without relocations: by words that may be a distance from their place or end, or an address. */
-static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
+static void by_data(const struct icf_program *prog, struct candidates *c)
 {
 	const struct elfrw_image *img = prog->img;
-	for (uint32_t i = 1; i < img->n_sections; i++) {
+	for (uint32_t i = 1; i < img->n_sections && c->n; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
 		    s->hdr.sh_type != SHT_PROGBITS || !s->data || is_unwind(s) || is_note(s))
@@ -92,11 +120,12 @@ static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
 		for (uint64_t off = 0; off + 4 <= s->hdr.sh_size; off++) {
 			uint32_t w = elfrw_get32(s->data + off);
 			uint64_t to = s->hdr.sh_addr + off + (uint64_t)(int64_t)(int32_t)w;
-			if (to - lo < size || to + 4 - lo < size || (!img->pic && w - lo < size))
-				return true;
+			refer(c, to);
+			refer(c, to + 4);
+			if (!img->pic)
+				refer(c, w);
 		}
 	}
-	return false;
 }
 
 /* Does the note section S hold only notes that are known to have neither addresses nor
@@ -120,21 +149,46 @@ static bool is_known_note(const struct elfrw_section *s)
 	return !r.bad;
 }
 
-void icf_apply_referenced(struct icf_apply *a)
+/* The notes among FROM that nothing was found to refer to. */
+static void take_notes(const struct icf_program *prog, struct candidates *from,
+		       struct candidates *notes)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct candidate *c = &from->data[i];
+		const struct elfrw_section *s = &prog->img->section[c->shndx];
+		if (c->hit || !is_note(s))
+			continue;
+		c->hit = !is_known_note(s);
+		if (!c->hit)
+			add_candidate(notes, c->shndx, s);
+	}
+}
+
+struct elfrw_err *icf_apply_referenced(struct icf_apply *a)
 {
 	const struct icf_program *prog = a->prog;
-	for (uint32_t s = 1; s < prog->img->n_sections; s++) {
-		const struct elfrw_section *sec = &prog->img->section[s];
-		uint64_t lo = sec->hdr.sh_addr, size = sec->hdr.sh_size;
-		if (!is_candidate(sec))
-			continue;
-		bool hit = by_code(prog, lo, size);
-		for (size_t i = 0; i < prog->dynreloc.len && !hit; i++)
-			hit = prog->dynreloc.data[i].addend - lo < size ||
-			      prog->dynreloc.data[i].place - lo < size;
-		hit = hit || by_kept(prog, s);
-		if (prog->inferred && is_note(sec))
-			hit = hit || !is_known_note(sec) || by_data(prog, lo, size);
-		a->out->sec[s].referenced = hit;
+	const uint32_t n = prog->img->n_sections;
+	struct candidate *data = calloc(2 * (size_t)n + 1, sizeof *data);
+	struct candidates all = { .data = data }, notes = { .data = data + n };
+	if (!data)
+		return &elfrw_err_nomem;
+	for (uint32_t s = 1; s < n; s++)
+		if (is_candidate(&prog->img->section[s]))
+			add_candidate(&all, s, &prog->img->section[s]);
+	by_code(prog, &all);
+	for (size_t i = 0; i < prog->dynreloc.len; i++) {
+		refer(&all, prog->dynreloc.data[i].addend);
+		refer(&all, prog->dynreloc.data[i].place);
 	}
+	by_kept(prog, &all);
+	if (prog->inferred) {
+		take_notes(prog, &all, &notes);
+		by_data(prog, &notes);
+	}
+	for (size_t i = 0; i < all.n; i++)
+		a->out->sec[all.data[i].shndx].referenced = all.data[i].hit;
+	for (size_t i = 0; i < notes.n; i++)
+		a->out->sec[notes.data[i].shndx].referenced |= notes.data[i].hit;
+	free(data);
+	return NULL;
 }

@@ -216,7 +216,7 @@ struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 	 * description. */
 	if (a->plan->in_place)
 		return NULL;
-	icf_apply_referenced(a);
+	ELFRW_TRY(icf_apply_referenced(a));
 	find_tables(a->prog->img, &w);
 	struct elfrw_err *err = run(a, &w, false);
 	bool fits = true;
