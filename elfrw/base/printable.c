@@ -1,5 +1,6 @@
 /* printable.c: see printable.h. */
 #include "elfrw/base/printable.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +41,23 @@ size_t elfrw_plain_bytes(const char *s, size_t n, unsigned *code)
 	return len && !acts(*code) ? len : 0;
 }
 
+/* Bytes of 0x20 to 0x7e that S begins with, in eights: nearly all of nearly all texts. */
+static size_t ascii_bytes(const char *s, size_t n)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), high = 0x80 * ones;
+	size_t at = 0;
+	for (uint64_t w; n - at >= sizeof w; at += sizeof w) {
+		memcpy(&w, s + at, sizeof w);
+		/* Without high bits no byte borrows from the next one, unless it is too small. */
+		if ((w | (w - 0x20 * ones) | (w + ones)) & high)
+			break;
+	}
+	return at;
+}
+
 void elfrw_put_printable_n(FILE *f, const char *s, size_t n)
 {
-	size_t from = 0, at = 0;
+	size_t from = 0, at = ascii_bytes(s, n);
 	while (at < n) {
 		unsigned code;
 		size_t len = elfrw_plain_bytes(s + at, n - at, &code);
@@ -81,7 +96,7 @@ void elfrw_put_printable_line(FILE *f, const char *s)
 
 char *elfrw_printable(const char *s)
 {
-	size_t n = strlen(s), at = 0, len;
+	size_t n = strlen(s), at = ascii_bytes(s, n), len;
 	unsigned code;
 	while (at < n && (len = elfrw_plain_bytes(s + at, n - at, &code)))
 		at += len;

@@ -5,6 +5,7 @@
  * of the time for a profile, and nobody waits longer. */
 #include "icf/cmd/sym/questions.h"
 #include "elfrw/base/vec.h"
+#include "elfrw/image.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <ctype.h>
@@ -263,6 +264,18 @@ static int by_address(const void *a, const void *b, void *ctx)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Answers come in the order of addresses, so what was read for them is hardly read again. */
+#define REMEMBERED 512 /* answers */
+
+static void forget(const struct icf_questions *s, const struct question *q)
+{
+	bool apart;
+	const struct dwr_sym *sym = s->module[q->module].sym;
+	const struct elfrw_image *img = sym ? dwr_sym_debug_image(sym, &apart) : NULL;
+	if (img)
+		elfrw_image_forget(img);
+}
+
 /* Answers and prints all pending questions. */
 static struct elfrw_err *answer(struct icf_questions *s)
 {
@@ -272,8 +285,12 @@ static struct elfrw_err *answer(struct icf_questions *s)
 	for (size_t i = 0; i < n; i++)
 		s->order[i] = (uint32_t)i;
 	qsort_r(s->order, n, sizeof *s->order, by_address, s->question.data);
-	for (size_t i = 0; i < n && !err; i++)
-		err = find_answer(s, &s->question.data[s->order[i]]);
+	for (size_t i = 0; i < n && !err; i++) {
+		struct question *q = &s->question.data[s->order[i]];
+		err = find_answer(s, q);
+		if (i % REMEMBERED == REMEMBERED - 1 && q->n_frames)
+			forget(s, q);
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!err)
 			err = print_question(s, &s->question.data[i]);

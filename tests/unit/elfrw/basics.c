@@ -8,6 +8,7 @@
 #include "elfrw/base/err.h"
 #include "elfrw/names.h"
 #include "elfrw/base/parallel.h"
+#include "elfrw/base/printable.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/sort.h"
 #include "elfrw/base/vec.h"
@@ -438,6 +439,36 @@ static void test_names(void **state)
 	free(off);
 }
 
+/* Each byte, at each place of a longer text. */
+static void test_printable(void **state)
+{
+	(void)state;
+	for (unsigned c = 1; c < 256; c++)
+		for (size_t at = 0; at < 27; at++) {
+			char text[28];
+			memset(text, 'a', sizeof text - 1);
+			text[27] = 0;
+			text[at] = (char)c;
+			char *got = elfrw_printable(text);
+			assert_non_null(got);
+			bool plain = c >= 0x20 && c < 0x7f;
+			assert_true((got == text) == plain);
+			if (plain)
+				continue;
+			char want[5], tail[28];
+			snprintf(want, sizeof want, "\\x%02x", c);
+			strcpy(tail, text + at + 1);
+			assert_memory_equal(got, text, at);
+			assert_memory_equal(got + at,
+					    c == '\t'   ? "\\t"
+					    : c == '\n' ? "\\n"
+							: want,
+					    c == '\t' || c == '\n' ? 2 : 4);
+			assert_string_equal(got + at + (c == '\t' || c == '\n' ? 2 : 4), tail);
+			free(got);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,7 +477,7 @@ int main(void)
 		cmocka_unit_test(test_rbuf),     cmocka_unit_test(test_cstr),
 		cmocka_unit_test(test_leb_read), cmocka_unit_test(test_leb_round),
 		cmocka_unit_test(test_wbuf),     cmocka_unit_test(test_sort),
-		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_parallel), cmocka_unit_test(test_printable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
