@@ -111,6 +111,13 @@ struct elfrw_thunk_read {
 	bool endbr;     /* it begins with one */
 };
 
+/* Where the field of a reference is, see elfrw_arch.relax. */
+struct elfrw_relaxed {
+	uint32_t off;
+	bool changed; /* the instruction no longer goes through a slot */
+	bool branch;  /* it is a direct branch now */
+};
+
 struct elfrw_arch {
 	const char *name;
 	uint16_t machine; /* e_machine */
@@ -179,6 +186,15 @@ struct elfrw_arch {
 	/* Do the instructions at CODE, whose address is VA, jump to what a slot holds (an entry of
 	 * a procedure linkage table)?  *SLOT is its address. */
 	bool (*read_stub)(const uint8_t *code, size_t avail, uint64_t va, uint64_t *slot);
+	/* Linkers rewrite an instruction that goes through a slot of the global offset table if
+	 * they know what the slot holds, each in its own way.  Gives the instruction in the SIZE
+	 * bytes at CODE whose blanked field is at OFF one form for all.  SLOT: the field names such
+	 * a slot; else the instruction may have been rewritten. */
+	struct elfrw_relaxed (*relax)(uint8_t *code, size_t size, uint32_t off, bool slot);
+	/* How many bytes of memory the instruction in CODE whose PC-relative field is at OFF reads
+	 * at most; 0: not known.  CODE has OFF bytes before the field.  For constants only: names
+	 * of data may be read in other ways. */
+	unsigned (*read_size)(const uint8_t *code, size_t size, uint32_t off);
 	struct elfrw_reloc_desc (*reloc)(uint32_t type);
 	/* Tags of the dynamic section that are the architecture's own and whose value is an address
 	 * of code; 0 ends them. */

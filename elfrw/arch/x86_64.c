@@ -181,6 +181,88 @@ static bool read_stub(const uint8_t *code, size_t avail, uint64_t va, uint64_t *
 	return false;
 }
 
+/* x86-64 psABI, "Optimize GOTPCRELX Relocations".  mov slot(%rip) becomes lea; call *slot(%rip)
+ * becomes addr32 call; jmp *slot(%rip) becomes jmp and nop, or nop and jmp (mold). */
+static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool slot)
+{
+	struct elfrw_relaxed ret = { .off = off };
+	if (off < 2 || off > size || size - off < 4)
+		return ret;
+	uint8_t *p = code + off - 2;
+	bool jmp = slot && p[0] == 0xff && p[1] == 0x25;
+	if (jmp || (!slot && p[0] == 0x90 && p[1] == 0xe9)) {
+		memcpy(p, "\xe9\0\0\0\0\x90", 6);
+		ret.off--;
+		ret.changed = ret.branch = slot;
+	} else if (slot && p[0] == 0xff && p[1] == 0x15) {
+		memcpy(p, "\x67\xe8", 2);
+		ret.changed = ret.branch = true;
+	} else if (slot && p[0] == 0x8b && (p[1] & 0xc7) == 5) {
+		p[0] = 0x8d;
+		ret.changed = true;
+	}
+	return ret;
+}
+
+/* Of the instructions with prefix PP (0, 66, F3, F2: 0 to 3) and an opcode of map 0F, the bytes
+ * that a vector instruction reads; VECTOR: of a full register. */
+static unsigned vector_read(unsigned pp, uint8_t op, unsigned vector)
+{
+	switch (op) {
+	case 0x6e: return 8;
+	case 0x12:
+	case 0x16: return pp == 0 || pp == 1 ? 8 : vector;
+	case 0x2e:
+	case 0x2f: return pp == 1 ? 8 : 4;
+	case 0x6f: return vector;
+	case 0x7e:
+	case 0xe6: return pp == 2 ? 8 : vector;
+	case 0x70: return vector;
+	default: return pp == 2 ? 4 : pp == 3 ? 8 : vector;
+	}
+}
+
+/* Intel SDM, volume 2, appendix A.  The prefixes of an instruction are found from its field
+ * backwards. */
+static unsigned read_size(const uint8_t *code, size_t size, uint32_t off)
+{
+	uint8_t before[6] = { 0 };
+	unsigned n = off < sizeof before ? off : sizeof before;
+	if (n < 2 || off > size)
+		return 0;
+	memcpy(before + sizeof before - n, code + off - n, n);
+	const uint8_t *m = before + 5, op = m[-1]; /* ModRM, opcode */
+	unsigned wide = (m[-2] & 0xf8) == 0x48 ? 8 : 4;
+	if (m[-3] == 0xc5) /* VEX; m[-2]: R vvvv L pp */
+		return vector_read(m[-2] & 3, op, m[-2] & 4 ? 32 : 16);
+	if (m[-4] == 0xc4 && (m[-3] & 0x1f) == 1)
+		return vector_read(m[-2] & 3, op, m[-2] & 4 ? 32 : 16);
+	if (m[-5] == 0x62 || m[-4] == 0xc4)
+		return 0;
+	if (m[-2] == 0x0f) {
+		uint8_t prefix = (m[-3] & 0xf0) == 0x40 ? m[-4] : m[-3];
+		unsigned rex = (m[-3] & 0xf8) == 0x48 ? 8 : 4;
+		if (op == 0xaf || (op & 0xf0) == 0x40)
+			return rex;
+		if ((op & 0xf6) == 0xb6)
+			return op & 1 ? 2 : 1;
+		return vector_read(prefix == 0x66   ? 1
+				   : prefix == 0xf3 ? 2
+				   : prefix == 0xf2 ? 3
+						    : 0,
+				   op, 16);
+	}
+	switch (op) {
+	case 0xd8:
+	case 0xd9: return 4;
+	case 0xdc:
+	case 0xdd: return 8;
+	case 0xdb: return 10;
+	case 0x63: return 4;
+	default: return (op & 0xc6) == 2 || op == 0x8a || op == 0x8b ? (op & 1 ? wide : 1) : 0;
+	}
+}
+
 /* FF /2 anywhere. */
 static bool may_call_indirectly(const uint8_t *code, size_t size)
 {
@@ -229,6 +311,8 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.thunk = thunk,
 	.read_thunk = read_thunk,
 	.read_stub = read_stub,
+	.relax = relax,
+	.read_size = read_size,
 	.reloc = reloc,
 	.dynamic_code = dynamic_code,
 	.dwarf_sp = 7,

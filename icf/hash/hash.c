@@ -1,0 +1,196 @@
+/* hash.c: see hash.h.
+ *
+ * 1. Each node gets the hash of its form (form.c, data.c), and its edges.
+ * 2. Nodes of equal forms are split by the classes that their edges lead to, until nothing splits
+ *    (fold/refine.h).  Places of one class are different objects with equal contents; a number, in
+ *    the order of their addresses, tells them apart, and the classes are split once more.
+ * 3. The graph of the classes has no two nodes that mean the same.  Its hashes are made from the
+ *    callees up (circle.c).
+ *
+ * What a node means then depends on nothing but what it leads to.  Two exceptions make objects
+ * without names comparable: a variable is known by one use of it, and equal objects have numbers.
+ *
+ * Cost: one hash of all code and of all constants that something refers to, and the cost of
+ * refine.h over all references, twice. */
+#include "elfrw/base/parallel.h"
+#include "icf/fold/refine.h"
+#include "icf/hash/state.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PER = 512 };
+
+struct part {
+	icf_unit_list edge;
+	uint32_t count[PER]; /* edges of each node */
+};
+
+struct job {
+	struct icf_hasher *h;
+	struct part *part;
+};
+
+static struct elfrw_err *form_part(void *arg, size_t index)
+{
+	struct job *job = arg;
+	struct icf_hasher *h = job->h;
+	struct part *p = &job->part[index];
+	struct icf_form f = { 0 };
+	struct elfrw_err *err = NULL;
+	uint32_t from = (uint32_t)index * PER;
+	for (uint32_t i = from; i < h->n && i - from < PER && !err; i++) {
+		f.buf.len = f.edge.len = 0;
+		err = i < h->n_units ? icf_form_unit(h, i, &f)
+				     : icf_form_place(h, i - h->n_units, &f);
+		if (err)
+			break;
+		h->form[i] = icf_hash_bytes(f.buf.data, f.buf.len);
+		p->count[i - from] = (uint32_t)f.edge.len;
+		if (!VEC_APPEND(&p->edge, f.edge.data, f.edge.len))
+			err = &elfrw_err_nomem;
+	}
+	icf_form_deinit(&f);
+	return err;
+}
+
+/* Names the variables: by the least of the hashes of their uses, a use being a function's form and
+ * which of its edges it is.  Another program with that function has the same name for it. */
+static void name_variables(struct icf_hasher *h)
+{
+	for (uint32_t i = 0; i < h->n_units; i++) {
+		const struct icf_unit *u = &h->prog->unit.data[i];
+		if (u->kind == ICF_UNIT_RIGID || !((u->flags & ICF_UNIT_FUNC_SYMBOL) || u->n_fde))
+			continue;
+		for (uint32_t e = h->first[i]; e < h->first[i + 1]; e++) {
+			if (h->edge[e] < h->n_units)
+				continue;
+			struct icf_place *k = &h->place.data[h->edge[e] - h->n_units];
+			if (k->kind != ICF_PLACE_VARIABLE)
+				continue;
+			uint64_t use[3] = { h->form[i].lo, h->form[i].hi, e - h->first[i] };
+			struct icf_hash key = icf_hash_bytes(use, sizeof use);
+			if (!k->keyed || icf_hash_cmp(&key, &k->key) < 0)
+				k->key = key;
+			k->keyed = true;
+		}
+	}
+	for (uint32_t i = 0; i < h->place.len; i++)
+		if (h->place.data[i].kind == ICF_PLACE_VARIABLE)
+			h->form[h->n_units + i] =
+				icf_hash_mixed(ICF_MIX_VARIABLE, h->place.data[i].key, 0);
+}
+
+/* Forms and edges of all nodes. */
+static struct elfrw_err *make_graph(struct icf_hasher *h)
+{
+	size_t n_parts = (h->n + PER - 1) / PER, m = 0;
+	struct part *part = calloc(n_parts + 1, sizeof *part);
+	struct job job = { h, part };
+	struct elfrw_err *err =
+		part ? elfrw_parallel(h->threads, n_parts, form_part, &job) : &elfrw_err_nomem;
+	for (size_t p = 0; p < n_parts && part; p++)
+		m += part[p].edge.len;
+	if (!err && m >= UINT32_MAX)
+		err = elfrw_error("more than 4294967294 references");
+	if (!err && !(h->edge = malloc((m + 1) * sizeof *h->edge)))
+		err = &elfrw_err_nomem;
+	for (uint32_t i = 0, at = 0; i <= h->n && !err; i++) {
+		h->first[i] = at;
+		if (i < h->n)
+			at += part[i / PER].count[i % PER];
+	}
+	for (size_t p = 0; p < n_parts && part; p++) {
+		if (!err && part[p].edge.len)
+			memcpy(h->edge + h->first[p * PER], part[p].edge.data,
+			       part[p].edge.len * sizeof *h->edge);
+		VEC_FREE(&part[p].edge);
+	}
+	free(part);
+	if (!err)
+		name_variables(h);
+	return err;
+}
+
+static int form_order(const void *a, const void *b, void *ctx)
+{
+	const struct icf_hash *form = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = icf_hash_cmp(&form[x], &form[y]);
+	return c ? c : x < y ? -1 : x > y;
+}
+
+/* Sets cls[i] to the lowest node with the form of node i.  SORTED: room for all nodes. */
+static void same_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *cls)
+{
+	for (uint32_t i = 0; i < h->n; i++)
+		sorted[i] = i;
+	if (h->n)
+		qsort_r(sorted, h->n, sizeof *sorted, form_order, h->form);
+	for (uint32_t i = 0; i < h->n; i++) {
+		bool same = i && icf_hash_cmp(&h->form[sorted[i]], &h->form[sorted[i - 1]]) == 0;
+		cls[sorted[i]] = same ? cls[sorted[i - 1]] : sorted[i];
+	}
+}
+
+/* Numbers the places of each class, in the order of their addresses, and makes the number part of
+ * the form.  How many equal strings there are depends on the linker; they mean the same.  COUNT:
+ * room for all nodes. */
+static void number_places(struct icf_hasher *h, const uint32_t *cls, uint32_t *count)
+{
+	memset(count, 0, h->n * sizeof *count);
+	for (uint32_t i = h->n_units; i < h->n; i++)
+		if (!h->place.data[i - h->n_units].text && count[cls[i]]++)
+			h->form[i] = icf_hash_mixed(ICF_MIX_NUMBER, h->form[i], count[cls[i]] - 1);
+}
+
+static struct elfrw_err *classes(struct icf_hasher *h, uint32_t *scratch, uint32_t *cls)
+{
+	struct icf_graph g = { h->n, h->first, h->edge };
+	struct icf_refine_cost cost;
+	same_forms(h, scratch, cls);
+	ELFRW_TRY(icf_refine(&g, cls, 64, &cost));
+	number_places(h, cls, scratch);
+	same_forms(h, scratch, cls);
+	return icf_refine(&g, cls, 64, &cost);
+}
+
+struct elfrw_err *icf_hash_functions(const struct icf_program *prog, unsigned threads,
+				     struct icf_hash *ret)
+{
+	struct icf_hasher h = { .prog = prog,
+				.threads = threads,
+				.n_units = (uint32_t)prog->unit.len };
+	uint32_t *cls = NULL, *scratch = NULL;
+	struct elfrw_err *err = icf_hash_versions(&h);
+	if (!err)
+		err = icf_hash_find_places(&h);
+	h.n = h.n_units + (uint32_t)h.place.len;
+	if (!err) {
+		h.form = calloc((size_t)h.n + 1, sizeof *h.form);
+		h.first = calloc((size_t)h.n + 1, sizeof *h.first);
+		cls = malloc(((size_t)h.n + 1) * sizeof *cls);
+		scratch = malloc(((size_t)h.n + 1) * sizeof *scratch);
+		err = h.form && h.first && cls && scratch ? make_graph(&h) : &elfrw_err_nomem;
+	}
+	if (!err)
+		err = classes(&h, scratch, cls);
+	if (!err)
+		err = icf_hash_circles(&h, cls);
+	for (uint32_t i = 0; i < h.n_units && !err; i++)
+		ret[i] = h.form[cls[i]];
+	free(cls);
+	free(scratch);
+	free(h.form);
+	free(h.first);
+	free(h.edge);
+	free(h.version);
+	VEC_FREE(&h.place);
+	return err;
+}
+
+void icf_hash_text(const struct icf_hash *hash, char ret[ICF_HASH_TEXT])
+{
+	snprintf(ret, ICF_HASH_TEXT, "%016" PRIx64 "%016" PRIx64, hash->hi, hash->lo);
+}

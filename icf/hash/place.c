@@ -1,0 +1,522 @@
+/* place.c: the addresses outside of functions that something refers to, and what addresses mean.
+ *
+ * Sources: the references of code; the addends of relative relocations; references in data to code;
+ * types that exception tables name; and in programs with fixed addresses, every aligned word of
+ * data that is an address in the program.  The symbols of .symtab do not count, so that a stripped
+ * program has the same places. */
+#include "dwarf/lsda.h"
+#include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
+#include "icf/hash/state.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct named {
+	uint64_t start, end;
+	uint32_t sym;
+	const char *name;
+};
+
+struct target {
+	uint64_t va;
+	uint8_t read; /* as in icf_place */
+	bool taken;
+};
+
+struct places {
+	struct icf_hasher *h;
+	VEC(struct target) va;
+	VEC(struct named) named; /* data with dynamic symbols, by address */
+	uint64_t relro, relro_end;
+};
+
+static bool add(struct places *p, struct target new)
+{
+	if (icf_unit_at(p->h->prog, new.va) != ICF_NONE)
+		return true;
+	struct target *t = VEC_PUSH(&p->va);
+	if (t)
+		*t = new;
+	return t != NULL;
+}
+
+static bool add_taken(struct places *p, uint64_t va)
+{
+	return add(p, (struct target){ .va = va, .taken = true });
+}
+
+const struct icf_ref *icf_hash_refs(const struct icf_program *prog, uint32_t unit,
+				    icf_ref_list *scratch, uint32_t *n)
+{
+	const struct icf_unit *u = &prog->unit.data[unit];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	struct elfrw_insn in;
+	*n = u->n_ref;
+	if (u->kind != ICF_UNIT_OPAQUE || u->n_ref || icf_has_data(prog, u->start, u->end))
+		return icf_unit_refs(prog, u);
+	scratch->len = 0;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in))
+			break;
+		if (!in.pcrel_size || in.target - u->start < size || icf_is_half(prog->arch, &in))
+			continue;
+		struct icf_ref *r = VEC_PUSH(scratch);
+		*n = (uint32_t)scratch->len;
+		if (!r) {
+			*n = 1;
+			return NULL;
+		}
+		bool branch = in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC ||
+			      in.kind == ELFRW_INSN_CALL;
+		*r = (struct icf_ref){ .target = in.target,
+				       .off = (uint32_t)pos + in.pcrel_off,
+				       .unit = icf_unit_at(prog, in.target),
+				       .table = ICF_NONE,
+				       .form = prog->arch->pcrel_form(&in),
+				       .kind = branch ? ICF_REF_BRANCH : ICF_REF_PCREL,
+				       .flags = in.flags & ELFRW_INSN_LEA ? ICF_REF_LEA : 0 };
+	}
+	return scratch->data;
+}
+
+static bool add_unit(struct places *p, uint32_t i, icf_ref_list *scratch)
+{
+	const struct icf_program *prog = p->h->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	uint32_t n;
+	const struct icf_ref *ref = icf_hash_refs(prog, i, scratch, &n);
+	for (uint32_t r = 0; r < n; r++) {
+		if (!ref)
+			return false;
+		if (ref[r].unit != ICF_NONE || icf_names_page(&ref[r]))
+			continue;
+		bool reads = ref[r].kind == ICF_REF_PCREL && !(ref[r].flags & ICF_REF_LEA);
+		unsigned read =
+			reads && prog->arch->read_size
+				? prog->arch->read_size(icf_unit_bytes(prog, u),
+							(size_t)(u->end - u->start), ref[r].off)
+				: 0;
+		if (!add(p, (struct target){ ref[r].target, (uint8_t)read, !reads }))
+			return false;
+	}
+	return true;
+}
+
+static bool add_refs(struct places *p)
+{
+	const struct icf_program *prog = p->h->prog;
+	icf_ref_list scratch = { 0 };
+	bool ok = true;
+	for (uint32_t i = 0; i < prog->unit.len && ok; i++)
+		ok = add_unit(p, i, &scratch);
+	VEC_FREE(&scratch);
+	for (size_t i = 0; i < prog->dynreloc.len && ok; i++)
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
+			ok = add_taken(p, prog->dynreloc.data[i].addend);
+		else if (prog->dynreloc.data[i].kind == ELFRW_RELOC_NONE)
+			ok = add_taken(p, prog->dynreloc.data[i].place); /* a copy of data */
+	for (size_t i = 0; i < prog->dataref.len && ok; i++)
+		if (prog->dataref.data[i].unit == ICF_NONE)
+			ok = add_taken(p, prog->dataref.data[i].target);
+	return ok;
+}
+
+/* May the words of S hold addresses that no dynamic relocation tells? */
+static bool holds_words(const struct elfrw_image *img, const struct elfrw_section *s)
+{
+	return !img->pic && s->data && s->hdr.sh_type != SHT_NOTE &&
+	       (s->hdr.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC &&
+	       (s->hdr.sh_type == SHT_PROGBITS || s->hdr.sh_type == SHT_INIT_ARRAY ||
+		s->hdr.sh_type == SHT_FINI_ARRAY) &&
+	       strncmp(s->name, ".eh_frame", 9) != 0 && strcmp(s->name, ".gcc_except_table") != 0;
+}
+
+static bool add_words(struct places *p)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (!holds_words(img, s))
+			continue;
+		for (uint64_t off = -s->hdr.sh_addr & 7; off + 8 <= s->hdr.sh_size; off += 8) {
+			uint64_t v = elfrw_get64(s->data + off);
+			if (v && elfrw_image_section_at(img, v) && !add_taken(p, v))
+				return false;
+		}
+	}
+	return true;
+}
+
+static struct elfrw_err *add_types(struct places *p)
+{
+	const struct icf_program *prog = p->h->prog;
+	struct dwr_lsda l = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t f = 0; f < prog->cfi.fde.len && !err; f++) {
+		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
+		if (!fde->lsda || fde->pc_end <= fde->pc_begin)
+			continue;
+		/* What cannot be read is reported when its function is hashed, if it is one. */
+		struct elfrw_err *bad =
+			dwr_lsda_read(&l, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		if (bad == &elfrw_err_nomem)
+			err = bad;
+		else if (bad)
+			elfrw_err_free(bad);
+		for (size_t t = 0; t < l.type.len && !bad && !err; t++)
+			if (l.type.data[t].addr && !add_taken(p, l.type.data[t].addr))
+				err = &elfrw_err_nomem;
+	}
+	dwr_lsda_deinit(&l);
+	return err;
+}
+
+static int va_order(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+	if (x->va != y->va)
+		return x->va < y->va ? -1 : 1;
+	return (int)y->taken - (int)x->taken;
+}
+
+static int named_order(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	int c = strcmp(x->name, y->name);
+	return c ? c : x->sym < y->sym ? -1 : x->sym > y->sym;
+}
+
+/* The data that .dynsym names, each address by its first name in the alphabet. */
+static bool find_named(struct places *p)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	const struct elfrw_section *s = &img->section[img->dynsym];
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
+		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS || !name || !*name ||
+		    ELF64_ST_TYPE(sym.st_info) != STT_OBJECT ||
+		    sym.st_value + sym.st_size <= sym.st_value)
+			continue;
+		struct named *n = VEC_PUSH(&p->named);
+		if (!n)
+			return false;
+		*n = (struct named){ sym.st_value, sym.st_value + sym.st_size, (uint32_t)it.index,
+				     name };
+	}
+	if (p->named.len)
+		qsort(p->named.data, p->named.len, sizeof *p->named.data, named_order);
+	return true;
+}
+
+/* Is N in this program only because the linker copies it from a library? */
+static bool is_copy(const struct places *p, const struct named *n)
+{
+	const struct icf_dynreloc *d = icf_dynreloc_at(p->h->prog, n->start);
+	return d && d->kind == ELFRW_RELOC_NONE;
+}
+
+static const struct named *named_at(const struct places *p, uint64_t va)
+{
+	const struct named *n = p->named.data;
+	size_t k = LOWER_BOUND(0, p->named.len, mid, n[mid].start <= va);
+	if (!k || va >= n[k - 1].end)
+		return NULL;
+	uint64_t start = n[k - 1].start;
+	return &n[LOWER_BOUND(0, k, mid, n[mid].start < start)];
+}
+
+/* Do the contents of S at VA stay as they are once the program is loaded?  The parts of a linker's
+ * script for that have equal names with and without -z relro. */
+static bool is_constant(const struct places *p, const struct elfrw_section *s, uint64_t va)
+{
+	static const char *const part[] = { ".data.rel.ro", ".init_array", ".fini_array", ".ctors",
+					    ".dtors" };
+	if (!s->data || s->hdr.sh_type == SHT_NOBITS)
+		return false;
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (strncmp(s->name, part[i], strlen(part[i])) == 0)
+			return true;
+	return !(s->hdr.sh_flags & SHF_WRITE) || va - p->relro < p->relro_end - p->relro;
+}
+
+/* Letters, signs and white space, up to a NUL before LIMIT: how many there are; -1: something else.
+ */
+static int64_t text_length(const uint8_t *s, uint64_t limit)
+{
+	for (uint64_t i = 0; i < limit; i++) {
+		if (!s[i])
+			return (int64_t)i;
+		if (s[i] < 32 && (s[i] < 7 || s[i] > 13) && s[i] != 27)
+			return -1;
+	}
+	return -1;
+}
+
+#define TEXT_LEAST 3
+#define TEXT_MOST  65536
+#define TEXT_SURE  16
+#define TEXT_GAP   32 /* more zeros are a table and no empty string with what fills a gap */
+
+/* The length of the string at S; -1: there is none.  LIMIT: bytes in the section; NEXT: bytes up to
+ * where something refers to.  Behind a string other strings may lie that nothing refers to: a
+ * compiler put the characters into instructions.  Numbers can look like short strings. */
+static int64_t string_length(const uint8_t *s, uint64_t limit, uint64_t next)
+{
+	limit = limit < TEXT_MOST ? limit : TEXT_MOST;
+	int64_t n = text_length(s, limit);
+	uint64_t at = (uint64_t)n + 1;
+	if (!n && next > TEXT_GAP && elfrw_all_zero(s, TEXT_GAP))
+		return -1;
+	if (n < 0 || n >= TEXT_LEAST || elfrw_all_zero(s + n, next > at ? next - at : 0))
+		return n;
+	return text_length(s + at, limit - at) >= (n == 2 ? 1 : TEXT_LEAST) ? n : -1;
+}
+
+/* The first place in the SIZE bytes at VA where a string begins that nothing refers to; or SIZE. */
+static uint64_t before_text(const uint8_t *s, uint64_t va, uint64_t size)
+{
+	for (uint64_t k = -va & 7; k + TEXT_SURE <= size; k += 8) {
+		unsigned n = 0;
+		while (n < TEXT_SURE && s[k + n] >= 32 && s[k + n] < 127)
+			n++;
+		if (n == TEXT_SURE)
+			return k;
+	}
+	return size;
+}
+
+/* The end of constant K, which instructions read directly and nothing else refers to.  Where it is
+ * not known how much they read, compilers align such constants to their size. */
+static uint64_t read_end(const struct icf_place *k, uint64_t next, uint64_t end)
+{
+	uint64_t size = k->va & -k->va;
+	if (k->read)
+		return end - k->va < k->read ? end : k->va + k->read;
+	size = size > 64 || !size ? 64 : size;
+	return next - k->va < size ? next : k->va + size;
+}
+
+/* In a program with fixed addresses: is the aligned word at VA one of them? */
+static bool is_address(const struct icf_program *prog, uint64_t va)
+{
+	const uint8_t *p = prog->img->pic || (va & 7) ? NULL : elfrw_image_at(prog->img, va, 8);
+	return p && elfrw_get64(p) && elfrw_image_section_at(prog->img, elfrw_get64(p));
+}
+
+/* Does a virtual table's first function stand at VA, in bytes that begin at FROM: behind an offset
+ * and a type (Itanium C++ ABI 2.5.2)? */
+static bool is_vtable(const struct icf_program *prog, uint64_t from, uint64_t va)
+{
+	if (va < from || va - from <= 16)
+		return false;
+	const struct icf_dynreloc *type = icf_dynreloc_at(prog, va - 8),
+				  *first = icf_dynreloc_at(prog, va);
+	const uint8_t *p = elfrw_image_at(prog->img, va - 16, 16);
+	bool code = icf_dataref_at(prog, va) || (first && first->kind == ELFRW_RELOC_SYMBOLIC) ||
+		    (is_address(prog, va) &&
+		     icf_in_exec(prog, elfrw_get64(elfrw_image_at(prog->img, va, 8))));
+	return code && p && (int64_t)elfrw_get64(p) <= 0 && (int64_t)elfrw_get64(p) > -0x100000 &&
+	       !icf_dynreloc_at(prog, va - 16) && !icf_dataref_at(prog, va - 8) &&
+	       (type ? type->kind == ELFRW_RELOC_RELATIVE || type->kind == ELFRW_RELOC_SYMBOLIC
+		     : is_address(prog, va - 8));
+}
+
+/* Sets the end of constant K in section S, which ends at NEXT at the latest, unless it is a string:
+ * linkers let one be the end of another.  A string ends at its NUL.  Other data ends where
+ * something refers to the next. */
+static void find_end(const struct icf_hasher *h, const struct elfrw_section *s, struct icf_place *k,
+		     uint64_t next)
+{
+	const struct icf_program *prog = h->prog;
+	const uint8_t *at = s->data + (k->va - s->hdr.sh_addr);
+	uint64_t least = k->va, end = s->hdr.sh_addr + s->hdr.sh_size;
+	if (is_vtable(prog, k->va, next))
+		next -= 16;
+	size_t d = icf_first_dynreloc(prog, next);
+	if (d && prog->dynreloc.data[d - 1].place >= k->va)
+		least = prog->dynreloc.data[d - 1].place + 8;
+	d = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < next);
+	const struct icf_dataref *r = d ? &prog->dataref.data[d - 1] : NULL;
+	if (r && r->place >= k->va && r->place + r->size > least)
+		least = r->place + r->size;
+	if (is_address(prog, k->va) && least < k->va + 8)
+		least = k->va + 8;
+	if (least == k->va && k->taken) {
+		int64_t n =
+			string_length(at, s->hdr.sh_addr + s->hdr.sh_size - k->va, next - k->va);
+		k->text = n >= 0;
+		k->end = k->va + (uint64_t)n;
+		if (k->text)
+			return;
+	}
+	if (least == k->va && !k->taken) {
+		k->end = read_end(k, next, end);
+		return;
+	}
+	least = least > next ? next : least;
+	k->end = least > k->va ? next : k->va + before_text(at, k->va, next - k->va);
+	while (k->end > least && !at[k->end - k->va - 1])
+		k->end--;
+	/* Bytes of an address may be zero. */
+	uint64_t word = (k->end - 1) & ~(uint64_t)7;
+	if (k->end > k->va && word >= k->va && next - word >= 8 && is_address(prog, word))
+		k->end = word + 8;
+}
+
+static void describe(const struct places *p, struct icf_place *k, uint64_t next)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	uint32_t shndx = elfrw_image_section_at(img, k->va);
+	const struct elfrw_section *s = &img->section[shndx];
+	const struct named *n = named_at(p, k->va);
+	uint32_t type = s->hdr.sh_type;
+	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size;
+	bool loaded = type == SHT_PROGBITS || type == SHT_INIT_ARRAY || type == SHT_FINI_ARRAY;
+	k->kind = ICF_PLACE_OTHER;
+	k->end = k->va;
+	if (!shndx || (s->hdr.sh_flags & SHF_EXECINSTR) || strncmp(s->name, ".eh_frame", 9) == 0)
+		return;
+	if (loaded && is_constant(p, s, k->va) && !(n && is_copy(p, n))) {
+		k->kind = ICF_PLACE_CONSTANT;
+		find_end(p->h, s, k, next < end ? next : end);
+	} else if (n) {
+		k->kind = ICF_PLACE_NAMED;
+		k->sym = n->sym;
+		k->end = n->start;
+	} else if (loaded || type == SHT_NOBITS)
+		k->kind = ICF_PLACE_VARIABLE;
+}
+
+static bool settle(struct places *p)
+{
+	struct icf_hasher *h = p->h;
+	size_t n = 0;
+	if (p->va.len)
+		qsort(p->va.data, p->va.len, sizeof *p->va.data, va_order);
+	for (size_t i = 0; i < p->va.len; i++)
+		if (!n || p->va.data[n - 1].va != p->va.data[i].va)
+			p->va.data[n++] = p->va.data[i];
+		else if (p->va.data[n - 1].read < p->va.data[i].read)
+			p->va.data[n - 1].read = p->va.data[i].read;
+	if (!VEC_RESERVE(&h->place, n + 1))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct icf_place *k = VEC_PUSH(&h->place);
+		k->va = p->va.data[i].va;
+		k->taken = p->va.data[i].taken;
+		k->read = p->va.data[i].read;
+		describe(p, k, i + 1 < n ? p->va.data[i + 1].va : UINT64_MAX);
+	}
+	return true;
+}
+
+struct elfrw_err *icf_hash_find_places(struct icf_hasher *h)
+{
+	struct places p = { .h = h };
+	const struct elfrw_image *img = h->prog->img;
+	for (uint32_t i = 0; i < img->n_phdrs; i++)
+		if (img->phdr[i].p_type == PT_GNU_RELRO) {
+			p.relro = img->phdr[i].p_vaddr;
+			p.relro_end = p.relro + img->phdr[i].p_memsz;
+		}
+	bool ok = add_refs(&p) && add_words(&p);
+	struct elfrw_err *err = ok ? add_types(&p) : &elfrw_err_nomem;
+	if (!err && !(find_named(&p) && settle(&p)))
+		err = &elfrw_err_nomem;
+	VEC_FREE(&p.va);
+	VEC_FREE(&p.named);
+	if (!err && h->place.len > UINT32_MAX / 2 - h->n_units)
+		err = elfrw_error("more than 2147483647 functions and data that they refer to");
+	return err;
+}
+
+/* ---- meanings ---- */
+
+bool icf_hash_is_slot(const struct icf_hasher *h, uint64_t va, bool taken)
+{
+	const struct elfrw_section *s =
+		&h->prog->img->section[elfrw_image_section_at(h->prog->img, va)];
+	if (!s->name || (strcmp(s->name, ".got") != 0 && strncmp(s->name, ".got.", 5) != 0))
+		return false;
+	const struct icf_dynreloc *d = taken ? icf_dynreloc_at(h->prog, va) : NULL;
+	return !taken || (d && d->kind == ELFRW_RELOC_TLS);
+}
+
+/* The node of VA; no stub is looked through. */
+static struct icf_means node_at(const struct icf_hasher *h, uint64_t va)
+{
+	uint32_t u = icf_unit_at(h->prog, va);
+	if (u != ICF_NONE)
+		return (struct icf_means){ .kind = ICF_TO_NODE,
+					   .node = u,
+					   .off = va - h->prog->unit.data[u].start };
+	size_t k = LOWER_BOUND(0, h->place.len, mid, h->place.data[mid].va < va);
+	if (k < h->place.len && h->place.data[k].va == va)
+		return (struct icf_means){ .kind = ICF_TO_NODE, .node = h->n_units + (uint32_t)k };
+	return (struct icf_means){ .kind = ICF_TO_NUMBER };
+}
+
+static bool read_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
+{
+	const struct icf_program *prog = h->prog;
+	const struct icf_dynreloc *d = icf_dynreloc_at(prog, va);
+	if (d && d->kind == ELFRW_RELOC_NONE)
+		return false;
+	if (d && d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) {
+		const struct elfrw_section *s = &prog->img->section[d->shndx];
+		Elf64_Rela r = { 0 };
+		if (!d->relr && (uint64_t)d->index < s->hdr.sh_size / sizeof r)
+			memcpy(&r, s->data + d->index * sizeof r, sizeof r);
+		*ret = (struct icf_means){ .kind = ELF64_R_SYM(r.r_info) ? ICF_TO_IMPORT
+									 : ICF_TO_NUMBER,
+					   .sym = (uint32_t)ELF64_R_SYM(r.r_info),
+					   .off = d->addend };
+		return true;
+	}
+	const struct icf_dataref *ref = d ? NULL : icf_dataref_at(prog, va);
+	const uint8_t *p = elfrw_image_at(prog->img, va, 8);
+	uint64_t to = 0;
+	if (d)
+		to = d->addend;
+	else if (ref && ref->size == 8)
+		to = ref->target;
+	else if (!prog->img->pic && p && (va & 7) == 0)
+		to = elfrw_get64(p);
+	*ret = node_at(h, to);
+	return to && ret->kind != ICF_TO_NUMBER;
+}
+
+bool icf_hash_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
+{
+	if (!read_word(h, va, ret))
+		return false;
+	if (ret->kind == ICF_TO_NODE && ret->node < h->n_units)
+		*ret = icf_hash_resolve(h, h->prog->unit.data[ret->node].start + ret->off);
+	return true;
+}
+
+struct icf_means icf_hash_slot(const struct icf_hasher *h, uint64_t va)
+{
+	struct icf_means m;
+	return icf_hash_word(h, va, &m) ? m : (struct icf_means){ .kind = ICF_TO_NUMBER };
+}
+
+struct icf_means icf_hash_resolve(const struct icf_hasher *h, uint64_t va)
+{
+	const struct icf_program *prog = h->prog;
+	struct icf_means m = node_at(h, va), held;
+	uint64_t slot;
+	if (m.kind != ICF_TO_NODE || m.node >= h->n_units)
+		return m;
+	const struct icf_unit *u = &prog->unit.data[m.node];
+	if (!prog->exec.data[u->sec].linkage ||
+	    !prog->arch->read_stub(icf_unit_bytes(prog, u) + m.off, u->end - va, va, &slot) ||
+	    !read_word(h, slot, &held))
+		return m;
+	return held;
+}
