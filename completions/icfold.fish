@@ -155,6 +155,8 @@ complete -c icfold -n '__icfold_is audit' -l icf -x -a 'all safe' -d 'of which m
 complete -c icfold -n '__icfold_is audit' -l json -d 'print JSON'
 complete -c icfold -n '__icfold_is audit' -l csv -d 'print all tables as one list of comma-separated values'
 complete -c icfold -n '__icfold_is audit' -l html -r -d 'write a page for a web browser to FILE instead'
+complete -c icfold -n '__icfold_is audit' -l rows -r -d 'write one row a function to FILE'
+complete -c icfold -n '__icfold_is audit' -l package -x -d 'what the rows say of the package'
 complete -c icfold -n '__icfold_is audit' -l top -x -d 'print at most N rows of a table'
 complete -c icfold -n '__icfold_is audit' -l filter -x -d 'only functions with names that match'
 complete -c icfold -n '__icfold_is audit' -l sort -x -a 'saving count size name' -d 'order of groups and tables'

@@ -5,6 +5,7 @@
 #include "elfrw/base/newfile.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/live.h"
+#include "icf/audit/rows.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <inttypes.h>
@@ -27,6 +28,10 @@ static const char usage[] =
 	"      --json                 print one JSON object\n"
 	"      --csv                  print all tables as one list of comma-separated values\n"
 	"      --html=FILE            write a page for a web browser to FILE instead\n"
+	"      --rows=FILE            write one row a function to FILE instead, for databases: JSON\n"
+	"                             Lines, or CSV if FILE ends in .csv\n"
+	"      --package=NAME         what the rows say of the package of INPUT (default: what INPUT\n"
+	"                             says of itself)\n"
 	"      --top=N                print at most N rows of a table, 0: all (default: 20; with\n"
 	"                             --json and --csv: all)\n"
 	"      --filter=REGEX         only functions with names that match (extended regular\n"
@@ -52,6 +57,8 @@ enum {
 	OPT_JSON,
 	OPT_CSV,
 	OPT_HTML,
+	OPT_ROWS,
+	OPT_PACKAGE,
 	OPT_TOP,
 	OPT_FILTER,
 	OPT_SORT,
@@ -70,6 +77,8 @@ static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "csv", no_argument, NULL, OPT_CSV },
 	{ "html", required_argument, NULL, OPT_HTML },
+	{ "rows", required_argument, NULL, OPT_ROWS },
+	{ "package", required_argument, NULL, OPT_PACKAGE },
 	{ "top", required_argument, NULL, OPT_TOP },
 	{ "filter", required_argument, NULL, OPT_FILTER },
 	{ "sort", required_argument, NULL, OPT_SORT },
@@ -116,6 +125,8 @@ static const char *take(struct icf_audit_command *c, int option, const char *val
 	case OPT_JSON: c->format = FORMAT_JSON; return NULL;
 	case OPT_CSV: c->format = FORMAT_CSV; return NULL;
 	case OPT_HTML: c->html = value; return *value ? NULL : "the name of a file";
+	case OPT_ROWS: c->rows = value; return *value ? NULL : "the name of a file";
+	case OPT_PACKAGE: c->package = value; return NULL;
 	case OPT_TOP:
 		if (!icf_number(value, UINT32_MAX, &n))
 			return "a number";
@@ -181,12 +192,25 @@ static bool is_debug_file(const struct icf_audit *a, const char *path)
 	return debug && stat(path, &st) == 0 && st.st_dev == debug->dev && st.st_ino == debug->ino;
 }
 
+static struct elfrw_err *write_rows(const struct icf_audit_command *c, const struct icf_audit *a,
+				    const char *path)
+{
+	struct icf_rows r;
+	ELFRW_TRY(icf_rows_begin(&r, c->rows));
+	struct elfrw_err *err = icf_rows_put_audit(&r, a, path, c->package, c->opt.threads);
+	if (err)
+		icf_rows_drop(&r);
+	return err ? err : icf_rows_commit(&r);
+}
+
 static int audit_one(const struct icf_audit_command *c, const char *path)
 {
 	struct icf_audit a = { 0 };
 	int status = 0;
 	if (c->html && elfrw_newfile_same_place(c->html, path))
 		return fail(c->html, elfrw_error("is the input and cannot be the page too"));
+	if (c->rows && elfrw_newfile_same_place(c->rows, path))
+		return fail(c->rows, elfrw_error("is the input and cannot be the rows too"));
 	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
 	if (err)
 		status = fail(path, err);
@@ -195,13 +219,21 @@ static int audit_one(const struct icf_audit_command *c, const char *path)
 			err = elfrw_error("is the debug file and cannot be the page too");
 		else if (c->html)
 			err = icf_audit_write_html(c->html, &a, &c->opt);
+		else if (c->rows && is_debug_file(&a, c->rows))
+			err = elfrw_error("is the debug file and cannot be the rows too");
+		else if (c->rows)
+			err = write_rows(c, &a, path);
 		else if (c->format == FORMAT_JSON)
 			err = icf_audit_print_json(stdout, &a, &c->opt);
 		else if (c->format == FORMAT_CSV)
 			err = icf_audit_print_csv(stdout, &a, &c->opt);
 		else
 			err = icf_audit_print_text(stdout, &a, &c->opt);
-		status = err ? fail(c->html ? c->html : path, err) : close_output(0);
+		status = err ? fail(c->html   ? c->html
+				    : c->rows ? c->rows
+					      : path,
+				    err)
+			     : close_output(0);
 		if (!status)
 			status = check_duplicated(c, &a, path);
 		if (a.warning && !c->quiet)
@@ -284,13 +316,16 @@ static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 		return icf_usage_error("audit", "--diff prints text or JSON");
 	if (c->n_why && (c->html || c->diff || c->format == FORMAT_CSV))
 		return icf_usage_error("audit", "--why prints text or JSON, of one file");
+	if (c->rows && (c->html || c->diff || c->n_why || c->format != FORMAT_TEXT))
+		return icf_usage_error("audit", "--rows writes no other report");
 	if (c->max_growth != UINT64_MAX && !c->diff)
 		return icf_usage_error("audit", "--max-growth goes with --diff");
 	if ((line->n || c->files_from) && icf_audit_is_product(c, line->operand, line->n)) {
-		if (c->n_why || c->html || c->diff || c->opt.filter)
+		if (c->n_why || c->html || c->rows || c->diff || c->opt.filter)
 			return icf_usage_error("audit", "%s is about one file",
 					       c->n_why  ? "--why"
 					       : c->html ? "--html"
+					       : c->rows ? "--rows"
 					       : c->diff ? "--diff"
 							 : "--filter");
 		return icf_audit_product(c, line->operand, line->n);

@@ -7,7 +7,7 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 struct icf_audit_command {
 	struct icf_audit_options opt;
-	const char *html;
+	const char *html, *rows, *package;
 	const char **why; /* owned array of borrowed patterns */
 	size_t n_why;
 	const char *files_from; /* NULL: none */
