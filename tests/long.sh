@@ -22,6 +22,7 @@ archives  3 whole static libraries without the functions that a program does not
 library   2 the library in 16 threads under ThreadSanitizer
 host      5 icfold built for AArch64 and run by qemu: unit tests, the command line, and the same bytes as here
 release   6 Debian and RPM packages, installed in a new system and purged
+bazel     2 the rule for Bazel, in its sandbox and from its cache
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
 }
@@ -41,6 +42,7 @@ part() { # NAME
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
 	host) HOST=full bash tests/check.sh suites/tool/host.sh ;;
 	release) RELEASE=full bash tests/check.sh suites/tool/release.sh ;;
+	bazel) BAZEL=full bash tests/check.sh suites/tool/bazel.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
 	esac
 }
