@@ -143,6 +143,22 @@ static bool convertible(const struct dwr_die_scan *s, const struct dwr_value *hi
 		high->form == DW_FORM_addr);
 }
 
+/* GNU as states a unit's length in as few bytes as it needs, and a part that stays in place can be
+ * far from the rest. */
+static struct elfrw_err *put_unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
+					const struct dwr_value *low, const struct dwr_value *high,
+					uint64_t begin, uint64_t end)
+{
+	struct elfrw_err *err = put_range(s, die, low, high, begin, end);
+	if (!err || err == &elfrw_err_nomem)
+		return err;
+	elfrw_err_free(err);
+	return elfrw_error_at(s->section, die->off,
+			      "the unit's range does not fit into its form, since a part of its"
+			      " code stays in place; --in-place moves nothing, --strip-debug drops"
+			      " the debug information");
+}
+
 /* Maps the unit's own [low_pc, high_pc).  If its code is more than one piece, high_pc becomes
  * DW_AT_ranges. */
 static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
@@ -168,7 +184,7 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 	}
 	if (total == 1 && (!indexed || only->begin == point)) {
 		s->ru->new_base = only->begin;
-		return put_range(s, die, low, high, only->begin, only->end);
+		return put_unit_range(s, die, low, high, only->begin, only->end);
 	}
 	s->ru->new_base = indexed ? point : only->begin;
 	if (convertible(s, high)) {
@@ -181,7 +197,7 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 			"the unit's range cannot be written in its forms (64-bit DWARF with"
 			" indexed addresses); --strip-debug drops it");
 	/* The thunks then have no unit.  This is harmless: their functions are found by name. */
-	return put_range(s, die, low, high, only->begin, is_live ? code.live_end : only->end);
+	return put_unit_range(s, die, low, high, only->begin, is_live ? code.live_end : only->end);
 }
 
 static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)

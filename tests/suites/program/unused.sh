@@ -497,6 +497,53 @@ for flags in "-static -Wa,-mrelax-relocations=no" "-pie -fPIE"; do
 	check "unused/offered/${flags%% *}/verify" "$(problems log)" grep -q '^equal' log
 	check "unused/offered/${flags%% *}/dead" "it is still there" bash -c '! nm offered.out | grep -q dead_offered'
 done
+# GNU as states the length of its unit in one byte: what is not understood stays, and the rest would move away from it.
+cat >narrow.S <<'S'
+	.macro function name
+	.p2align 4
+	.globl \name
+	.type \name, @function
+\name:
+	.cfi_startproc
+	lea 2(%rdi), %eax
+	.fill 12, 1, 0x90
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.text
+	function live_near
+	function live_nearer
+	.p2align 4
+	.globl live_odd
+	.type live_odd, @function
+live_odd:
+	.cfi_startproc
+	lea 2(%rdi), %eax
+	ret
+	.fill 20, 1, 0x06
+	.cfi_endproc
+	.size live_odd, . - live_odd
+	.section .note.GNU-stack, "", @progbits
+S
+cat >narrow.c <<'C'
+#include <stdio.h>
+int live_odd(int), live_near(int), live_nearer(int);
+#define DEAD(n) __attribute__((noinline)) int dead_##n(int x) { printf("%d %d\n", x, n); printf("%d %d\n", x + 1, n); return x * n; }
+DEAD(1) DEAD(2) DEAD(3) DEAD(4) DEAD(5) DEAD(6)
+int main(int argc, char **argv) { (void)argv; printf("%d\n", live_odd(argc) + live_near(argc) + live_nearer(argc)); }
+C
+if gcc -O2 -g narrow.c narrow.S -Wl,--emit-relocs -o narrow 2>log && readelf --debug-dump=abbrev narrow | grep -q 'DW_AT_high_pc *DW_FORM_udata'; then
+	"$ICFOLD" -q --gc-functions --allow-growth narrow -o narrow.out 2>log
+	check unused/narrow/message "$(first_line log)" grep -q 'does not fit into its form.*--in-place.*--strip-debug' log
+	for how in --in-place --strip-debug; do
+		"$ICFOLD" -q --gc-functions --allow-growth $how narrow -o narrow.out 2>log && "$ICFOLD" verify --gc-functions narrow narrow.out >log 2>&1
+		check unused/narrow/$how "$(first_line log)" cmp -s <(./narrow) <(./narrow.out)
+		check unused/narrow/$how/verify "$(problems log)" grep -q '^equal' log
+	done
+else
+	skip unused/narrow "GNU as writes another form"
+fi
 gcc -O2 -DODD_BYTES "$FIXTURES"/unused/odd.{c,S} -Wl,--emit-relocs -o bytes 2>log
 
 in=pie
