@@ -95,10 +95,26 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 	return NULL;
 }
 
+/* Thunks that lie in a gap may have the padding of the input there. */
+static void clear_thunks(struct job *job)
+{
+	const struct icf_program *prog = job->a->prog;
+	const struct elfrw_addrmap *map = &job->a->plan->map;
+	uint32_t e = job->a->plan->thunk_exec;
+	uint64_t end =
+		job->a->plan->n_folded ? map->trap_byte + prog->arch->fill_size : map->thunks_end;
+	if (map->in_place || e == ICF_NONE || map->thunks < map->section[e].new_start ||
+	    end > map->section[e].new_end || end <= map->thunks)
+		return;
+	elfrw_fill(prog->arch, job->code[e] + (map->thunks - map->section[e].new_start),
+		   map->thunks, end - map->thunks);
+}
+
 static struct elfrw_err *put_thunks(struct job *job)
 {
 	const struct icf_program *prog = job->a->prog;
 	const struct elfrw_addrmap *map = &job->a->plan->map;
+	clear_thunks(job);
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (!(m->flags & ELFRW_UNIT_THUNK))

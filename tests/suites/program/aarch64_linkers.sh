@@ -405,6 +405,7 @@ cat macros.s - >relax.s <<'END'
 	twin	twin_a
 	twin	twin_b
 	twin	twin_c
+	twin	twin_d
 	function near
 	adrp	x1, datum
 	add	x1, x1, #:lo12:datum
@@ -470,6 +471,39 @@ n = int.from_bytes(f.read(4), "little") ^ 1 << bit; f.seek(off + 4 * word); f.wr
 			test "$("$ICFOLD" verify --icf=all relax.lld.nopie relax.wrong >/dev/null 2>&1; echo $?)" = 1
 	done
 fi
+
+# --- thunks among padding ------------------------------------------------------------------------------------------------
+# The end of the code stays, so thunks lie in the largest gap: between two functions that stay, too.
+cat macros.s - >gap.s <<'END'
+	.text
+	function before
+	ret
+	done before
+	.p2align 9
+	function behind
+	add	x0, x0, #5
+	ret
+	done behind
+	twin	twin_a
+	twin	twin_b
+	twin	twin_c
+	twin	twin_d
+	function reads
+	ldr	x1, .Lpool
+	add	x0, x0, x1
+	ret
+.Lpool:	.quad	0x5555555555555555
+	done reads
+	.data
+	.p2align 3
+	.quad	twin_a, twin_b, twin_c, twin_d
+END
+main_of before behind twin_a twin_b twin_c twin_d reads >gap.c
+for ld in bfd lld; do
+	link gap.$ld $ld -fPIE -pie || continue
+	run_both gap.$ld
+	check gap.$ld/place "the thunks are not there" eval "[ $((0x$(symbol_value gap.$ld.safe twin_c))) -lt $((0x$(symbol_value gap.$ld.safe behind))) ]"
+done
 
 # --- rules taken out -----------------------------------------------------------------------------------------------------
 # An icfold that lacks a rule makes a wrong program of one of these: the sound verifier says so, or nothing can be made.
