@@ -33,9 +33,34 @@ static const struct icf_ref *ref_at(const struct icf_program *prog, const struct
 	return i < u->n_ref && u->start + ref[i].off == place ? &ref[i] : NULL;
 }
 
+/* Is there a PC-relative field at PLACE?  Where fields are packed, the relocation says where the
+ * instruction is; linkers relax some to a no-op, and gold writes some to other instructions. */
+static bool has_field(const struct icf_program *prog, const struct icf_unit *u, uint64_t place,
+		      const struct elfrw_reloc_desc *d)
+{
+	struct elfrw_insn in;
+	uint64_t off = place - u->start;
+	return !d->form ||
+	       !prog->arch->decode(icf_unit_bytes(prog, u) + off, u->end - u->start - off, place,
+				   &in) ||
+	       in.pcrel_size;
+}
+
+/* How far what R names moved, by its symbol and addend. */
+static uint64_t named_shift(const struct icf_apply *a, uint32_t symtab, const Elf64_Rela *r)
+{
+	Elf64_Sym sym;
+	if (!elfrw_reloc_symbol(a->prog->img, symtab, r, &sym))
+		return 0;
+	uint64_t to = sym.st_value + (uint64_t)r->r_addend;
+	uint32_t i = icf_unit_at(a->prog, to);
+	return i != ICF_NONE ? icf_new_target(a, i, to, true) - to : 0;
+}
+
 /* How far the target of R moved.  *GONE: its field is not in the output.  *KNOWN: its target is a
  * place that the map covers, and not one that the dynamic linker finds for its symbol. */
-static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone, bool *known)
+static uint64_t target_shift(const struct icf_apply *a, uint32_t symtab, Elf64_Rela *r, bool *gone,
+			     bool *known)
 {
 	const struct icf_program *prog = a->prog;
 	*gone = false;
@@ -68,9 +93,12 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	if (ref)
 		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) -
 		       ref->target;
-	/* PC-relative, and no reference to another unit: the target moves with the field. */
+	/* PC-relative, and no reference to another unit: the target moves with the field, if the
+	 * linker left one there. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	*known = d.kind == ELFRW_RELOC_PCREL || d.kind == ELFRW_RELOC_LOW;
+	if (d.kind == ELFRW_RELOC_PCREL && !has_field(prog, u, r->r_offset - delta, &d))
+		return named_shift(a, symtab, r);
 	return d.kind == ELFRW_RELOC_PCREL ? delta : 0;
 }
 
@@ -81,7 +109,7 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 	uint32_t symtab = rel->hdr.sh_link;
 	uint64_t index = ELF64_R_SYM(r.r_info), shift = 0;
 	bool gone, known;
-	uint64_t moved = target_shift(a, &r, &gone, &known);
+	uint64_t moved = target_shift(a, symtab, &r, &gone, &known);
 	if (gone)
 		return NULL;
 	if (index) {

@@ -59,6 +59,18 @@ static uint64_t distance_of(const struct icf_vclaim *c, const struct elfrw_secti
 	return elfrw_form_read(form, s->data + off, r->r_offset) - r->r_offset;
 }
 
+/* Does relocation R of section S stand at another instruction than one with such a field?  gold
+ * writes some to wrong places, and linkers relax instructions to no-ops. */
+static bool is_stray(const struct icf_vclaim *c, const struct elfrw_section *s, const Elf64_Rela *r,
+		     const struct elfrw_reloc_desc *d)
+{
+	struct elfrw_insn in;
+	uint64_t off = r->r_offset - s->hdr.sh_addr;
+	return d->form && (s->hdr.sh_flags & SHF_EXECINSTR) && s->data && off < s->hdr.sh_size &&
+	       c->arch->decode(s->data + off, s->hdr.sh_size - off, r->r_offset, &in) &&
+	       !in.pcrel_size;
+}
+
 static void check_one(const struct icf_vclaim *c, struct icf_vlog *log,
 		      const struct elfrw_section *ra, const Elf64_Rela *a,
 		      const struct elfrw_section *rb, const Elf64_Rela *b)
@@ -79,8 +91,9 @@ static void check_one(const struct icf_vclaim *c, struct icf_vlog *log,
 				   *tb = &c->out.section[rb->hdr.sh_info];
 	uint64_t want = (uint64_t)a->r_addend, found = (uint64_t)b->r_addend;
 	/* A half does not hold the distance; the check of the code reads both halves. */
-	bool half =
-		d.kind == ELFRW_RELOC_LOW || (d.form && elfrw_form_is_high(&c->arch->form[d.form]));
+	bool half = d.kind == ELFRW_RELOC_LOW ||
+		    (d.form && elfrw_form_is_high(&c->arch->form[d.form])) ||
+		    (d.kind == ELFRW_RELOC_PCREL && is_stray(c, ta, a, &d));
 	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4 && !half) {
 		want = distance_of(c, ta, a, &d) - (sa - a->r_offset);
 		found = distance_of(c, tb, b, &d) - (sb - b->r_offset);
