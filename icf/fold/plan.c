@@ -148,6 +148,19 @@ static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 	return NULL;
 }
 
+/* The units of section E, from the address START on. */
+static struct elfrw_err *place_units(struct layout *l, uint32_t e, uint64_t start)
+{
+	const struct icf_exec *ex = &l->prog->exec.data[e];
+	struct elfrw_addrmap *map = &l->plan->map;
+	map->section[e].new_start = l->cursor = start;
+	l->gap = l->gap_end = 0;
+	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++)
+		if (!(map->unit[i].flags & ELFRW_UNIT_FOLDED))
+			ELFRW_TRY(place_unit(l, i));
+	return NULL;
+}
+
 static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 {
 	const struct icf_program *prog = l->prog;
@@ -172,12 +185,10 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 		}
 		return NULL;
 	}
-	map->section[e].new_start = l->cursor;
-	l->gap = l->gap_end = 0;
-	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
-		if (!(map->unit[i].flags & ELFRW_UNIT_FOLDED))
-			ELFRW_TRY(place_unit(l, i));
-	}
+	ELFRW_TRY(place_units(l, e, l->cursor));
+	/* Between a start that moved and code that must stay it would be larger than it was. */
+	if (l->cursor - map->section[e].new_start > ex->end - ex->start)
+		ELFRW_TRY(place_units(l, e, ex->start));
 	if (e == l->plan->thunk_exec) {
 		bool fits;
 		place_thunks(l, ex, map, &fits);
