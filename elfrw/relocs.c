@@ -1,6 +1,7 @@
 /* relocs.c: see relocs.h. */
 #include "elfrw/relocs.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,4 +49,24 @@ void elfrw_relocs_close(struct elfrw_relocs *rel)
 size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va)
 {
 	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
+}
+
+bool elfrw_dynrelocs_name_sections(const struct elfrw_image *img)
+{
+	for (uint32_t i = 1; img->dynsym && i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		size_t size = s->hdr.sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
+		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || !s->data ||
+		    s->hdr.sh_link != img->dynsym)
+			continue;
+		for (uint64_t off = 0; off + size <= s->hdr.sh_size; off += size) {
+			Elf64_Rela r = { 0 };
+			Elf64_Sym sym;
+			memcpy(&r, s->data + off, size);
+			if (elfrw_reloc_symbol(img, img->dynsym, &r, &sym) &&
+			    ELF64_ST_TYPE(sym.st_info) == STT_SECTION)
+				return true;
+		}
+	}
+	return false;
 }

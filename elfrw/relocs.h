@@ -20,4 +20,9 @@ void elfrw_relocs_close(struct elfrw_relocs *rel);
 
 /* Index of the first relocation at or after VA. */
 size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va);
+
+/* Does a dynamic relocation of IMG count from a section, by that section's symbol in .dynsym?  bfd
+ * writes such symbols for some machines whether relocations need them or not, and nothing else does
+ * anything with them. */
+bool elfrw_dynrelocs_name_sections(const struct elfrw_image *img);
 #endif

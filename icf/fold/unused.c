@@ -168,14 +168,11 @@ static void mark_exports(struct marking *m)
 	const struct elfrw_image *img = m->prog->img;
 	const struct elfrw_section *s = &img->section[img->dynsym];
 	for (struct elfrw_symbols it = elfrw_symbols(img->dynsym ? s : NULL, 1);
-	     elfrw_symbols_next(&it);) {
-		unsigned type = ELF64_ST_TYPE(it.sym.st_info);
-		if (type == STT_TLS)
-			continue;
-		mark_address(m, it.sym.st_value);
-		for (size_t e = 0; type == STT_SECTION && e < m->prog->exec.len; e++)
-			mark_section(m, &m->prog->exec.data[e]);
-	}
+	     elfrw_symbols_next(&it);)
+		if (ELF64_ST_TYPE(it.sym.st_info) != STT_TLS)
+			mark_address(m, it.sym.st_value);
+	for (size_t e = 0; elfrw_dynrelocs_name_sections(img) && e < m->prog->exec.len; e++)
+		mark_section(m, &m->prog->exec.data[e]);
 }
 
 static void mark_marked_parts(struct marking *m)
@@ -421,8 +418,8 @@ const char *icf_unused_obstacle(const struct icf_program *prog, const struct icf
 	if (prog->inferred && !prog->loose && calls_sums(prog))
 		return "it has no relocations of its code, and some code calls the sum of two numbers";
 	/* Not enough of such programs have been tried. */
-	if (prog->arch->low_form)
-		return "not for this machine, whose instructions hold addresses in halves";
+	if (prog->inferred && prog->arch->low_form)
+		return "on AArch64 it needs the relocations of the code (--emit-relocs)";
 	return prog->loose;
 }
 

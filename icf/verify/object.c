@@ -155,6 +155,9 @@ static uint32_t inside(const struct search *s, uint64_t va)
 
 static void find_odd(struct search *s)
 {
+	bool sections = elfrw_dynrelocs_name_sections(s->in);
+	for (uint32_t k = 0; sections && k < s->object.len; k++)
+		s->object.data[k].odd = true;
 	for (struct elfrw_all_symbols it = { .img = s->in }; elfrw_all_symbols_next(&it);) {
 		unsigned type = ELF64_ST_TYPE(it.sym.st_info);
 		uint32_t i = inside(s, it.sym.st_value);
@@ -162,8 +165,6 @@ static void find_odd(struct search *s)
 		if (it.sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_FILE ||
 		    (type == STT_SECTION && !dynamic))
 			continue;
-		for (uint32_t k = 0; type == STT_SECTION && k < s->object.len; k++)
-			s->object.data[k].odd = true;
 		if (i != ICF_V_NONE && (dynamic || s->object.data[i].lo != it.sym.st_value))
 			s->object.data[i].odd = true;
 	}
@@ -273,6 +274,17 @@ static bool is_near(const struct icf_v *v, const Elf64_Sym *sym, uint64_t va)
 	       (va + 8 >= v->lost_lo && va <= v->lost_hi);
 }
 
+/* What the reference X with relocation R against SYM means: a high half alone names a page. */
+static uint64_t meant(const struct search *s, const struct icf_vobjref *x, const Elf64_Rela *r,
+		      const Elf64_Sym *sym)
+{
+	const struct elfrw_arch *arch = s->in->arch;
+	uint8_t form = arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)).form;
+	uint64_t to = sym->st_value + (uint64_t)r->r_addend;
+	bool half = form && elfrw_form_is_high(&arch->form[form]);
+	return half && to - x->target < arch->page_min ? to : x->target;
+}
+
 /* Relocations of code.  What its instructions refer to was read with them. */
 static struct elfrw_err *read_code(struct search *s)
 {
@@ -286,7 +298,8 @@ static struct elfrw_err *read_code(struct search *s)
 			bool known =
 				r < s->rel.n && s->rel.rela[r].r_offset == ref->place &&
 				elfrw_reloc_symbol(s->in, s->rel.symtab, &s->rel.rela[r], &sym);
-			add_reference(s, ref->place, known ? &sym : NULL, ref->target);
+			add_reference(s, ref->place, known ? &sym : NULL,
+				      known ? meant(s, ref, &s->rel.rela[r], &sym) : ref->target);
 		}
 		for (size_t r = 0; r < s->rel.n; r++) {
 			const Elf64_Rela *x = &s->rel.rela[r];
@@ -302,9 +315,10 @@ static struct elfrw_err *read_code(struct search *s)
 			bool read = k < v->objref.len && v->objref.data[k].place == key.place;
 			if (read || ELF64_ST_TYPE(sym.st_info) != STT_SECTION)
 				add_reference(s, x->r_offset, &sym,
-					      read ? v->objref.data[k].target : sym.st_value);
+					      read ? meant(s, &v->objref.data[k], x, &sym)
+						   : sym.st_value);
 			/* No instruction was read that has it.  Distances count from its end. */
-			for (unsigned n = 0; n <= 8 && !read; n++)
+			for (unsigned n = 0; n <= (s->in->arch->from_end ? 8 : 0) && !read; n++)
 				add_reference(s, x->r_offset, &sym,
 					      sym.st_value + (uint64_t)x->r_addend + n);
 		}

@@ -326,10 +326,20 @@ static void refer_somewhere(struct icf_objects *o, uint32_t symtab, const Elf64_
 	    ELF64_ST_TYPE(sym.st_info) == STT_TLS)
 		return;
 	uint64_t va = sym.st_value + (uint64_t)r->r_addend;
-	/* A distance counts from the end of the instruction, which is up to eight bytes behind the
-	 * start of its field. */
-	for (unsigned k = 0; k <= 8; k++)
+	/* A distance may count from the end of the instruction, which is up to eight bytes behind
+	 * the start of its field. */
+	for (unsigned k = 0; k <= (o->prog->arch->from_end ? 8 : 0); k++)
 		refer(o, &sym, va + k);
+}
+
+/* A high half may name another place of the page than those that are computed from it: an anchor.
+ */
+static void refer_high(struct icf_objects *o, const Elf64_Sym *sym, const Elf64_Rela *r)
+{
+	const struct elfrw_arch *arch = o->prog->arch;
+	uint8_t form = arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)).form;
+	if (form && elfrw_form_is_high(&arch->form[form]))
+		refer(o, sym, sym->st_value + (uint64_t)r->r_addend);
 }
 
 void icf_objects_of_unit(struct icf_objects *o, uint32_t i)
@@ -353,8 +363,10 @@ void icf_objects_of_unit(struct icf_objects *o, uint32_t i)
 		Elf64_Sym sym;
 		bool known = elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[r], &sym);
 		if (k < u->n_ref && u->start + ref[k].off == place) {
-			if (known && (ref[k].unit == ICF_NONE || data_section(prog, &sym)))
+			if (known && (ref[k].unit == ICF_NONE || data_section(prog, &sym))) {
 				refer(o, &sym, ref[k].target);
+				refer_high(o, &sym, &rel->rela[r]);
+			}
 			k += r + 1 == rel->n || rel->rela[r + 1].r_offset != place;
 		} else
 			refer_somewhere(o, rel->symtab, &rel->rela[r]);
@@ -496,10 +508,9 @@ void icf_objects_roots(struct icf_objects *o)
 		if (it.sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(it.sym.st_info) == STT_TLS)
 			continue;
 		touch(o, it.sym.st_value);
-		for (uint32_t i = 1;
-		     ELF64_ST_TYPE(it.sym.st_info) == STT_SECTION && i < img->n_sections; i++)
-			use_section(o, i);
 	}
+	for (uint32_t i = 1; elfrw_dynrelocs_name_sections(img) && i < img->n_sections; i++)
+		use_section(o, i);
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		if (prog->unit.data[i].kind == ICF_UNIT_OPAQUE)
 			scan_opaque(o, i);
