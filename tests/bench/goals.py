@@ -14,6 +14,7 @@ it: it says what the elapsed time would be if nothing else ran.
   memory for each byte of the largest against the smallest.  The folder of SCALE_DIR keeps the programs."""
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -180,6 +181,9 @@ def multiply(name, times, folder):
         nm = subprocess.run(["nm", "-g", "--defined-only", "--format=posix", os.path.join(base, a)], capture_output=True,
                             text=True, check=True).stdout
         more += [line.split()[0] for line in nm.splitlines() if len(line.split()) > 1]
+        # Groups of constructors and destructors have names of their own.
+        groups = subprocess.run(["readelf", "-gW", os.path.join(base, a)], capture_output=True, text=True, check=True).stdout
+        more += re.findall(r"^COMDAT group section .* \[(\S+)\] contains", groups, re.M)
     extra = []
     for k in range(2, times + 1):
         renames = os.path.join(folder, "renames")
