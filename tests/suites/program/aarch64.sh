@@ -211,6 +211,157 @@ run_both data all
 check data/mapping "other mapping symbols" \
 	test "$(readelf -sW data | grep -c ' \$[dx]$')" = "$(readelf -sW data.out | grep -c ' \$[dx]$')"
 
+# --- literal pools -------------------------------------------------------------------------------------------------------
+# Behind, between and in front of functions, for one or two of them; addresses, numbers, distances of 1 to 8 bytes from elsewhere.  With
+# and without relocations, functions with a pool stay, and so does what its words lead to.  Twins around them fold.
+cat >pools.s <<'END'
+	.macro function name
+	.p2align 4
+	.globl \name
+	.hidden \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	.endm
+	.macro done name
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.macro twin name
+	function \name
+	.rept 7
+	add	x0, x0, x0, lsl #2
+	eor	x0, x0, #255
+	.endr
+	add	x0, x0, #1
+	ret
+	done \name
+	.endm
+	.macro leaf name, number
+	function \name
+	add	x0, x0, #\number
+	ret
+	done \name
+	.endm
+	.text
+	twin	twin_a
+	leaf	leaf_a, 5
+	twin	twin_b
+	twin	twin_c
+	leaf	leaf_b, 6
+	.ifndef	pie
+	function literal
+	ldr	x1, =leaf_c
+	br	x1
+	done literal
+	twin	twin_d
+	.p2align 3
+front:	.quad	leaf_d, 99
+	function after
+	adrp	x1, front
+	ldr	x1, [x1, #:lo12:front]
+	adrp	x2, front + 8
+	ldr	x2, [x2, #:lo12:front + 8]
+	add	x0, x0, x2
+	br	x1
+	done after
+	twin	twin_e
+	function inside
+	ldr	x1, 1f
+	br	x1
+	.p2align 3
+1:	.quad	leaf_d
+	done inside
+	leaf	leaf_c, 7
+	twin	twin_f
+	leaf	leaf_d, 8
+	.endif
+	function first
+	ldr	x1, island
+	add	x0, x0, x1
+	ret
+	done first
+	.p2align 3
+island:	.quad	0x123456789abcdef0
+	function second
+	ldr	x1, island
+	sub	x0, x0, x1
+	ret
+	done second
+	twin	twin_g
+	/* From a function, by a pool that others separate from it. */
+	function distance
+	adr	x1, leaf_a
+	adrp	x2, far
+	ldrsw	x2, [x2, #:lo12:far]
+	add	x2, x2, x1
+	br	x2
+	done distance
+	twin	twin_h
+	leaf	leaf_e, 9
+	.p2align 3
+far:	.word	leaf_b - leaf_a
+	/* From a label, in words. */
+	function narrow
+	and	x1, x0, #1
+	adr	x2, table
+	ldrb	w3, [x2, x1]
+	adr	x2, base
+	add	x2, x2, w3, uxtb #2
+	br	x2
+	done narrow
+table:	.byte	(leaf_g - base) / 4, (leaf_f - base) / 4
+	function base
+	add	x0, x0, #77
+	ret
+	done base
+	twin	twin_i
+	twin	twin_j
+	leaf	leaf_f, 10
+	twin	twin_k
+	leaf	leaf_g, 11
+	.section .note.GNU-stack, "", %progbits
+END
+for kind in nopie pie; do
+	list="twin_a leaf_a twin_b leaf_b first second twin_g distance leaf_e narrow base twin_j twin_k leaf_g"
+	[ $kind = pie ] || list="$list literal after inside"
+	{
+		echo '#include <stdio.h>'
+		# shellcheck disable=SC2086
+		printf 'extern __attribute__((visibility("hidden"))) long %s(long);\n' $list
+		echo 'int main(void) {'
+		# shellcheck disable=SC2086
+		printf 'printf("%%lx\\n", %s(7));\n' $list
+		echo 'return 0; }'
+	} >pools.c
+	flags="-fno-pie -no-pie"
+	[ $kind = nopie ] || flags="-fPIE -pie -Wa,--defsym,pie=1"
+	for relocs in --emit-relocs --no-gc-sections; do
+		name=pools.$kind.${relocs#--}
+		# shellcheck disable=SC2086
+		gcc -O1 pools.c pools.s $flags -Wl,$relocs -o "$name"
+		run_both "$name"
+		run_both "$name" all
+	done
+	"$ICFOLD" -v "$name" -o pools.out 2>pools.said
+	check "pools.$kind/reason" "$(first_line pools.said)" grep -q 'data among code, pinned' pools.said
+done
+name=pools.nopie.emit-relocs
+check pools/audit "no such reason" grep -q 'data among code, pinned' <("$ICFOLD" audit "$name")
+"$ICFOLD" -q --icf=all "$name" -o pools.out
+check pools/folds "nothing" grep -qw folded <("$ICFOLD" dump --groups pools.out)
+# Each word of a pool: another number, another address, another distance.
+if have python3; then
+	base=$(readelf -SW pools.out | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".text" { print "0x" $4 " - 0x" $3 }')
+	for word in island front far table; do
+		cp pools.out pools.wrong
+		python3 -c 'import sys; f = open("pools.wrong", "r+b"); at = int(sys.argv[1]); f.seek(at); b = f.read(1)[0] ^ 8; f.seek(at); f.write(bytes([b]))' \
+			$((0x$(address pools.out $word) + base))
+		check "pools/mutant $word" "verify calls it equal" \
+			test "$("$ICFOLD" verify --icf=all "$name" pools.wrong >/dev/null 2>&1; echo $?)" = 1
+	done
+fi
+
 # --- the fixtures --------------------------------------------------------------------------------------------------------
 TARGET=aarch64 ONLY=${SHARE:-'^(asm_a64|c_plain.gcc.O2|demo.*(O2|Os)|eh.gcc.O0.pie|hotcold.clang|init.gcc.O0.so|recur.gcc.Os|switches.gcc.Os|unwind.gcc.O0.so|addr.clang)'} \
 	bash "$TESTS/suites/program/matrix.sh" >matrix.log 2>&1
