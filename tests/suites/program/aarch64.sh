@@ -362,6 +362,78 @@ if have python3; then
 	done
 fi
 
+# --- signed return addresses ---------------------------------------------------------------------------------------------
+# DW_CFA_AARCH64_negate_ra_state (0x2d) and .._with_pc (0x2c), which stands for its own place, with remembered rows.  Equal functions fold;
+# those that differ only in that operation, or in its place, do not.
+cat >signed.s <<'END'
+	.macro signed name, operation, early=0
+	.p2align 4
+	.globl \name
+	.hidden \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	.if \early
+	.cfi_escape \operation
+	.endif
+	hint	#25
+	.ifeq \early
+	.cfi_escape \operation
+	.endif
+	stp	x29, x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset x29, -16
+	.cfi_offset x30, -8
+	.cfi_remember_state
+	cbz	x0, 1f
+	bl	leaf
+	ldp	x29, x30, [sp], #16
+	.cfi_restore x29
+	.cfi_restore x30
+	.cfi_def_cfa_offset 0
+	hint	#29
+	.cfi_escape \operation
+	ret
+1:	.cfi_restore_state
+	add	x0, x0, #9
+	ldp	x29, x30, [sp], #16
+	.cfi_restore x29
+	.cfi_restore x30
+	.cfi_def_cfa_offset 0
+	hint	#29
+	.cfi_escape \operation
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.text
+	.type	leaf, %function
+leaf:	.cfi_startproc
+	add	x0, x0, #7
+	ret
+	.cfi_endproc
+	.size	leaf, . - leaf
+	signed	plain_a, 0x2d
+	signed	plain_b, 0x2d
+	signed	with_a, 0x2c
+	signed	with_b, 0x2c
+	signed	with_c, 0x2c, 1
+	.section .note.GNU-stack, "", %progbits
+END
+cat >signed.c <<'END'
+#include <stdio.h>
+long plain_a(long), plain_b(long), with_a(long), with_b(long), with_c(long);
+int main(void) { printf("%ld %ld %ld %ld %ld\n", plain_a(1), plain_b(2), with_a(3), with_b(4), with_c(0)); return 0; }
+END
+if have ld.lld && gcc -O1 signed.c signed.s -fuse-ld=lld -Wl,--emit-relocs -o signed 2>signed.log; then
+	run_both signed
+	run_both signed all
+	check signed/folds "$("$ICFOLD" dump --groups signed.out | awk '$1 == "folded" { printf "%s ", $4 }')" \
+		test "$("$ICFOLD" dump --groups signed.out | awk '$1 == "folded" { printf "%s ", $4 }')" = "plain_b, with_b, "
+else
+	skip signed "does not link"
+fi
+
 # --- the fixtures --------------------------------------------------------------------------------------------------------
 TARGET=aarch64 ONLY=${SHARE:-'^(asm_a64|c_plain.gcc.O2|demo.*(O2|Os)|eh.gcc.O0.pie|hotcold.clang|init.gcc.O0.so|recur.gcc.Os|switches.gcc.Os|unwind.gcc.O0.so|addr.clang)'} \
 	bash "$TESTS/suites/program/matrix.sh" >matrix.log 2>&1
