@@ -44,6 +44,31 @@ static void see_page(const struct icf_program *prog, const struct icf_ref *ref, 
 		mark[k] |= what;
 }
 
+/* Is the unit nothing but stubs that the linker did not need in the end: each an instruction, and a
+ * jump behind the same instruction elsewhere?  (gold's workaround for erratum 843419, where an ADR
+ * was enough.) */
+static bool is_spare(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start, pos = 0;
+	struct elfrw_insn in, jump;
+	for (; pos < size; pos += in.len + jump.len) {
+		uint64_t to = u->start + pos;
+		if (!prog->arch->decode(code + pos, size - pos, to, &in) ||
+		    !prog->arch->decode(code + pos + in.len, size - pos - in.len, to + in.len,
+					&jump) ||
+		    jump.kind != ELFRW_INSN_JMP || in.len < 4)
+			return false;
+		uint32_t k = icf_unit_at(prog, jump.target);
+		const struct icf_unit *t = k != ICF_NONE ? &prog->unit.data[k] : NULL;
+		if (!t || t == u || jump.target - t->start < in.len ||
+		    memcmp(icf_unit_bytes(prog, t) + (jump.target - in.len - t->start), code + pos,
+			   in.len) != 0)
+			return false;
+	}
+	return size > 0;
+}
+
 struct elfrw_err *icf_find_blind(struct icf_program *prog)
 {
 	enum { ENTERED = 1, SEEN = 2 };
@@ -79,7 +104,7 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 		struct icf_unit *u = &prog->unit.data[i];
 		if (!is_bare(prog, u))
 			continue;
-		if (!u->n_sym && mark[i] != ENTERED)
+		if (!u->n_sym && mark[i] != ENTERED && (mark[i] || !is_spare(prog, u)))
 			u->flags |= ICF_UNIT_BLIND;
 		/* A label that is only read may be a table's, whatever its bytes look like. Without
 		 * relocations, a plain reference shows more; a half of an address does not. */
