@@ -330,6 +330,28 @@ static bool read_stub(const uint8_t *code, size_t avail, uint64_t va, uint64_t *
 	return false;
 }
 
+/* AArch64 ELF ABI, "Relocation optimization": LDR of a GOT slot becomes ADD, and ADRP with an ADD
+ * behind it, both of one register, NOP and ADR. */
+static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool slot)
+{
+	struct elfrw_relaxed ret = { .off = off, .changed = slot };
+	if (off > size || size - off < WORD)
+		return ret;
+	uint32_t w = elfrw_get32(code + off), rd = w & 31;
+	if (slot && (w & 0xffc00000) == 0xf9400000)
+		elfrw_put32(code + off, 0x91000000 | (w & 0x3ff));
+	if ((w & 0x9f000000) != 0x90000000 || size - off < 2 * WORD)
+		return ret;
+	uint32_t low = elfrw_get32(code + off + WORD);
+	if ((low & 0x3ff) != (rd << 5 | rd) ||
+	    ((low & 0xffc00000) != 0x91000000 && !(slot && (low & 0xffc00000) == 0xf9400000)))
+		return ret;
+	elfrw_put32(code + off, 0xd503201f);
+	elfrw_put32(code + off + WORD, 0x10000000 | rd);
+	ret.off += WORD;
+	return ret;
+}
+
 /* Cortex-A53 erratum 843419: an ADRP in the last two words of a page; a load or store; perhaps one
  * more instruction; a load or store with an unsigned offset from the ADRP's register.  Of the
  * second and third instruction more are taken than the erratum names. */
@@ -413,6 +435,7 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.thunk = thunk,
 	.read_thunk = read_thunk,
 	.read_stub = read_stub,
+	.relax = relax,
 	.reloc = reloc,
 	.dwarf_sp = 31,
 	.dwarf_ra = 30,

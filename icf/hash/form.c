@@ -124,44 +124,46 @@ static bool put_guess(const struct icf_hasher *h, const struct icf_unit *u,
 	return true;
 }
 
-/* Puts REF of U.  CODE: the unit's bytes, in the form; the field is blanked. */
-static void put_ref(const struct icf_hasher *h, const struct icf_unit *u,
-		    const struct icf_ref *first, const struct icf_ref *ref, uint8_t *code,
-		    struct icf_form *f)
+/* Puts REF of U, whose first reference is FIRST.  CODE: the unit's bytes, in the form; the field is
+ * blanked.  Returns how many references this was: linkers make one instruction of two. */
+static uint32_t put_ref(const struct icf_hasher *h, const struct icf_unit *u,
+			const struct icf_ref *first, const struct icf_ref *ref, uint8_t *code,
+			struct icf_form *f)
 {
 	const struct icf_program *prog = h->prog;
-	uint32_t off = ref->off, kind = ref->kind, form = ref->form;
+	uint32_t kind = ref->kind, base = icf_ref_form(prog, ref)->base, count = 1;
 	bool slot = ref->unit == ICF_NONE && ref->kind == ICF_REF_PCREL && !icf_names_page(ref) &&
 		    icf_hash_is_slot(h, ref->target, ref->flags & ICF_REF_LEA);
 	struct icf_means m = { 0 };
+	struct elfrw_relaxed x = { .off = ref->off };
 	if (slot)
 		m = icf_hash_slot(h, ref->target);
-	elfrw_form_blank(icf_ref_form(prog, ref), code + off);
+	elfrw_form_blank(icf_ref_form(prog, ref), code + ref->off);
 	bool known = slot && m.kind == ICF_TO_NODE;
-	if (prog->arch->relax && (known || !slot)) {
-		struct elfrw_relaxed x = prog->arch->relax(code, u->end - u->start, off, known);
-		off = x.off;
+	if (prog->arch->relax && (known || !slot) && !(ref->flags & ICF_REF_HALF)) {
+		x = prog->arch->relax(code, u->end - u->start, ref->off, known);
 		slot &= !x.changed;
 		if (x.changed && x.branch)
 			kind = ICF_REF_BRANCH;
 	}
-	elfrw_wbuf_uleb(&f->buf, off);
-	elfrw_wbuf_u8(&f->buf, (uint8_t)form);
+	if ((uint32_t)(ref - first) + 1 < f->n_ref && ref[1].pair == 1 && ref[1].off == x.off) {
+		base = ELFRW_BASE_PLACE;
+		count = 2;
+	}
+	elfrw_wbuf_uleb(&f->buf, x.off);
+	elfrw_wbuf_u8(&f->buf, (uint8_t)base);
 	elfrw_wbuf_u8(&f->buf, (uint8_t)kind);
-	if (ref->table != ICF_NONE) {
+	if (ref->table != ICF_NONE)
 		put_table(h, u, ref, f);
-		return;
-	}
-	if (icf_names_page(ref)) {
+	else if (icf_names_page(ref))
 		elfrw_wbuf_u8(&f->buf, TAG_PAGE);
-		return;
-	}
-	if (slot || known) {
+	else if (slot || known) {
 		if (slot)
 			elfrw_wbuf_u8(&f->buf, TAG_SLOT);
 		icf_put_means(h, m, f);
 	} else if (!put_guess(h, u, ref, first, f))
 		put_code(h, u, ref->target, f);
+	return count;
 }
 
 static void put_types(const struct icf_hasher *h, const struct dwr_lsda *l,
@@ -266,8 +268,9 @@ struct elfrw_err *icf_form_unit(const struct icf_hasher *h, uint32_t unit, struc
 	if (!elfrw_wbuf_grow(w, size) || (n && !ref))
 		return &elfrw_err_nomem;
 	memcpy(w->data + at, icf_unit_bytes(prog, u), size);
-	for (uint32_t r = 0; r < n && !w->bad; r++)
-		put_ref(h, u, ref, &ref[r], w->data + at, f);
+	f->n_ref = n;
+	for (uint32_t r = 0; r < n && !w->bad;)
+		r += put_ref(h, u, ref, &ref[r], w->data + at, f);
 	for (uint32_t k = 0; k < u->n_fde; k++)
 		ELFRW_TRY(put_frame(h, u, prog->cfi.by_pc[u->fde + k], f));
 	put_probes(h, u, w);

@@ -61,7 +61,9 @@ static void name_variables(struct icf_hasher *h)
 {
 	for (uint32_t i = 0; i < h->n_units; i++) {
 		const struct icf_unit *u = &h->prog->unit.data[i];
-		if (u->kind == ICF_UNIT_RIGID || !((u->flags & ICF_UNIT_FUNC_SYMBOL) || u->n_fde))
+		/* Others, such as those of the start files, are no functions once symbols are gone.
+		 */
+		if (u->kind == ICF_UNIT_RIGID || (!u->n_fde && h->prog->cfi.fde.len))
 			continue;
 		for (uint32_t e = h->first[i]; e < h->first[i + 1]; e++) {
 			if (h->edge[e] < h->n_units)

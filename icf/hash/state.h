@@ -53,6 +53,7 @@ typedef VEC(struct icf_ref) icf_ref_list;
 struct icf_form {
 	struct elfrw_wbuf buf;
 	icf_ref_list ref;
+	uint32_t n_ref; /* of the unit */
 	icf_unit_list edge;
 	void *lsda;
 };
