@@ -610,6 +610,19 @@ else
 	skip unused/mutants "no program at $MUTATE"
 fi
 
+# Slots of virtual tables, and words of lost ones (EVERY=1: all).
+slot_mutants() {
+	local type made
+	for type in "-pie -fPIE" "-no-pie -fno-pie"; do
+		# shellcheck disable=SC2086
+		g++ -O2 $type "$FIXTURES/unused/classes.cc" -Wl,--emit-relocs -o slots 2>log &&
+			"$ICFOLD" -q --gc-functions --allow-growth --icf=none slots -o slots.out 2>log || { not_ok "unused/slots/${type%% *}" "$(first_line log)"; continue; }
+		made=$(python3 "$TESTS/mutate/slots.py" "$ICFOLD" slots slots.out slots.mutant "${EVERY:-7}" 2>log)
+		check "unused/slots/${type%% *}" "tried, survived: $made $(first_line log)" test "${made:-0}" -ge 5
+	done
+}
+if part_wanted mutants; then slot_mutants; fi
+
 # --- faults in the marking ---
 
 part_wanted forgotten || finish
