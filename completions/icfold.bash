@@ -29,7 +29,7 @@ _icfold_options() { # COMMAND
 		echo "--map --groups --removed --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	audit)
-		echo "--icf= --json --csv --html= --rows= --package= --top= --filter= --sort= --full-names --files-from= --memory= --no-sources --why= --diff --max-growth= --max-duplicated= \
+		echo "--icf= --json --csv --format= --html= --rows= --package= --top= --filter= --sort= --full-names --files-from= --memory= --no-sources --why= --diff --max-growth= --max-duplicated= \
 			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	--linker-wrapper)

@@ -208,6 +208,12 @@ struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u,
 					const struct icf_options *base); /* unused.c */
 struct elfrw_err *icf_audit_names(struct icf_audit *a,
 				  const struct icf_audit_options *opt); /* source.c */
+/* Takes "." and ".." and double slashes out of PATH, in place. */
+void icf_audit_normalise(char *path); /* source.c */
+
+/* The name for the library that a compilation unit belongs to: the folder of the third-party code,
+ * else the unit's folder. */
+void icf_audit_library(const char *path, char *buf, size_t size); /* source.c */
 struct elfrw_err *icf_audit_compare(struct icf_audit *a,
 				    const struct icf_audit_options *opt); /* near.c */
 struct elfrw_err *icf_audit_groups(struct icf_audit *a,

@@ -367,8 +367,10 @@ static void put_totals(struct page *p, int m)
 		p->a->in_place ? t->duplicated - t->thunk_bytes : p->a->text - t->text_after);
 }
 
-static struct elfrw_err *put_data(struct page *p)
+static struct elfrw_err *put_data(FILE *f, void *ctx)
 {
+	struct page *p = ctx;
+	p->f = f;
 	const struct icf_audit *a = p->a;
 	const char *slash = strrchr(a->run.img.path, '/');
 	fputs("{\"version\":\"" ICF_VERSION "\",\"file\":", p->f);
@@ -404,78 +406,20 @@ static struct elfrw_err *put_data(struct page *p)
 	return NULL;
 }
 
-/* Writes S as text between tags. */
-static void put_escaped(FILE *f, const char *s)
-{
-	size_t len;
-	unsigned code;
-	for (const char *end = s + strlen(s); s < end; s += len) {
-		len = elfrw_plain_bytes(s, (size_t)(end - s), &code);
-		if (len == 1 && strchr("<>&\"", *s))
-			fprintf(f, "&#%u;", code);
-		else if (len)
-			fwrite(s, 1, len, f);
-		else {
-			len = elfrw_utf8_bytes(s, (size_t)(end - s), &code);
-			len += !len;
-			elfrw_put_printable_n(f, s, len);
-		}
-	}
-}
-
-static struct elfrw_err *put_page(struct page *p)
-{
-	const char *path = p->a->run.img.path, *slash = strrchr(path, '/');
-	/* The policy enforces that the page loads nothing from anywhere. */
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-	      "<meta name=\"color-scheme\" content=\"light dark\">\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-	      "script-src 'unsafe-inline'; img-src data:\">\n"
-	      "<link rel=\"icon\" href=\"data:,\">\n<title>",
-	      p->f);
-	put_escaped(p->f, slash ? slash + 1 : path);
-	fputs(" - icfold audit</title>\n<style>\n", p->f);
-	fputs(icf_page_style, p->f);
-	fputs("</style>\n</head>\n<body>\n", p->f);
-	fputs(icf_page_body, p->f);
-	fputs("<script type=\"application/json\" id=\"data\">", p->f);
-	ELFRW_TRY(put_data(p));
-	fputs("</script>\n<script>\n", p->f);
-	fputs(icf_page_script, p->f);
-	fputs("</script>\n</body>\n</html>\n", p->f);
-	return NULL;
-}
-
-static struct elfrw_err *save(const char *path, const char *data, size_t size)
-{
-	struct elfrw_newfile f = { 0 };
-	ELFRW_TRY(elfrw_newfile_begin(&f, path, 0666));
-	struct elfrw_err *err = elfrw_newfile_write(&f, data, size, 0);
-	if (!err)
-		err = elfrw_newfile_commit(&f);
-	elfrw_newfile_drop(&f);
-	return err;
-}
-
 struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a,
 				       const struct icf_audit_options *opt)
 {
-	char *data = NULL;
-	size_t size = 0;
 	struct page *p = calloc(1, sizeof *p);
 	if (!p)
 		return &elfrw_err_nomem;
-	*p = (struct page){ .a = a, .opt = opt, .f = open_memstream(&data, &size) };
-	struct elfrw_err *err = p->f ? put_page(p) : &elfrw_err_nomem;
-	bool bad = p->f && ferror(p->f);
-	if (p->f && fclose(p->f) != 0)
-		bad = true;
-	if (!err && bad)
-		err = &elfrw_err_nomem;
-	if (!err)
-		err = save(path, data, size);
-	free(data);
+	const char *name = a->run.img.path, *slash = strrchr(name, '/');
+	*p = (struct page){ .a = a, .opt = opt };
+	struct elfrw_err *err =
+		icf_page_write(path, &(struct icf_page){ .title = slash ? slash + 1 : name,
+							 .body = icf_page_body,
+							 .script = icf_page_script,
+							 .put_data = put_data,
+							 .ctx = p });
 	icf_pool_deinit(&p->string);
 	struct tree *tree[] = { &p->scope, &p->source };
 	for (int k = 0; k < 2; k++) {

@@ -400,6 +400,39 @@ void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, uns
 	put_parts(name, from, to, (struct detail){ depth, SIZE_MAX }, buf, size);
 }
 
+bool icf_name_class(const struct icf_name *n, char *buf, size_t size)
+{
+	if (n->n < 2)
+		return false;
+	unsigned last = n->n - 1;
+	size_t len = icf_name_base(n, last);
+	const char *own = n->text + n->part[last].begin, *scope = n->text + n->part[last - 1].begin;
+	bool same = len == icf_name_base(n, last - 1) && memcmp(own, scope, len) == 0;
+	if (!same && !n->is_const && own[0] != '~')
+		return false;
+	icf_name_parts(n, 0, last, 0, buf, size);
+	return true;
+}
+
+void icf_name_namespace(const struct icf_name *n, const struct icf_pool *classes, char *buf,
+			size_t size)
+{
+	unsigned k = 0;
+	for (; k + 1 < n->n; k++) {
+		const char *part = n->text + n->part[k].begin;
+		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin ||
+		    isupper((unsigned char)*part) || *part == '\'' || *part == '<')
+			break;
+		icf_name_parts(n, 0, k + 1, 0, buf, size);
+		if (icf_pool_find(classes, buf, strlen(buf)) != ICF_POOL_NONE)
+			break;
+	}
+	if (k)
+		icf_name_parts(n, 0, k, 0, buf, size);
+	else
+		snprintf(buf, size, "(global)");
+}
+
 void icf_name_family(const struct icf_name *name, char *buf, size_t size)
 {
 	struct out o = { buf, size, 0 };

@@ -1,6 +1,7 @@
 /* name.h: the parts of a demangled function name. */
 #ifndef ICF_AUDIT_NAME_H
 #define ICF_AUDIT_NAME_H
+#include "icf/audit/pool.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -37,6 +38,15 @@ void icf_name_family(const struct icf_name *name, char *buf, size_t size);
  * "::". */
 void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth,
 		    char *buf, size_t size);
+
+/* Does the name show that its scope is a class (a constructor, a destructor, a const member
+ * function)?  BUF gets the scope. */
+bool icf_name_class(const struct icf_name *name, char *buf, size_t size);
+
+/* The leading scopes that look like namespaces: no template arguments, no function, none of
+ * CLASSES, and no initial capital letter as types usually have; or "(global)". */
+void icf_name_namespace(const struct icf_name *name, const struct icf_pool *classes, char *buf,
+			size_t size);
 
 /* A short form for people: no return type, no parameters, no default arguments of the standard
  * library, and only as many nested template arguments as LIMIT columns allow.  A longer text loses

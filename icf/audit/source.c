@@ -12,7 +12,6 @@
 #include "elfrw/symtab.h"
 #include "icf/audit/audit.h"
 #include "icf/audit/name.h"
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,40 +59,11 @@ static struct elfrw_err *find_classes(struct sources *s)
 	for (uint32_t i = 0; i < s->a->run.prog.unit.len; i++) {
 		struct icf_name n;
 		icf_name_parse(&n, icf_audit_name(s->a, i));
-		if (n.n < 2)
-			continue;
-		unsigned last = n.n - 1;
-		size_t len = icf_name_base(&n, last);
-		const char *own = n.text + n.part[last].begin,
-			   *scope = n.text + n.part[last - 1].begin;
-		bool same = len == icf_name_base(&n, last - 1) && memcmp(own, scope, len) == 0;
-		if (!same && !n.is_const && own[0] != '~')
-			continue;
-		icf_name_parts(&n, 0, last, 0, s->buf, sizeof s->buf);
-		if (icf_pool_add(&s->classes, s->buf, strlen(s->buf)) == ICF_POOL_NONE)
+		if (icf_name_class(&n, s->buf, sizeof s->buf) &&
+		    icf_pool_add(&s->classes, s->buf, strlen(s->buf)) == ICF_POOL_NONE)
 			return &elfrw_err_nomem;
 	}
 	return NULL;
-}
-
-/* The leading scopes that look like namespaces: no template arguments, no function, no known class,
- * and no initial capital letter as types usually have. */
-static void namespace_of(struct sources *s, const struct icf_name *n)
-{
-	unsigned k = 0;
-	for (; k + 1 < n->n; k++) {
-		const char *part = n->text + n->part[k].begin;
-		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin ||
-		    isupper((unsigned char)*part) || *part == '\'' || *part == '<')
-			break;
-		icf_name_parts(n, 0, k + 1, 0, s->buf, sizeof s->buf);
-		if (icf_pool_find(&s->classes, s->buf, strlen(s->buf)) != ICF_POOL_NONE)
-			break;
-	}
-	if (k)
-		icf_name_parts(n, 0, k, 0, s->buf, sizeof s->buf);
-	else
-		strcpy(s->buf, "(global)");
 }
 
 static struct elfrw_err *take_scopes(struct sources *s)
@@ -114,7 +84,7 @@ static struct elfrw_err *take_scopes(struct sources *s)
 		struct elfrw_err *err =
 			add(s, s->buf, strlen(s->buf), &a->unit[i].key[ICF_DIM_FAMILY]);
 		if (!err) {
-			namespace_of(s, &n);
+			icf_name_namespace(&n, &s->classes, s->buf, sizeof s->buf);
 			err = add(s, s->buf, strlen(s->buf), &a->unit[i].key[ICF_DIM_NAMESPACE]);
 		}
 		free(text);
@@ -126,8 +96,7 @@ static struct elfrw_err *take_scopes(struct sources *s)
 
 /* ---- paths ---- */
 
-/* Takes "." and ".." and double slashes out of PATH, in place. */
-static void normalise(char *path)
+void icf_audit_normalise(char *path)
 {
 	char *out = path;
 	bool absolute = *path == '/';
@@ -173,7 +142,7 @@ static struct elfrw_err *add_path(struct sources *s, const char *dir, const char
 		s->buf[nd++] = '/';
 	}
 	memcpy(s->buf + nd, name, nn + 1);
-	normalise(s->buf);
+	icf_audit_normalise(s->buf);
 	return *s->buf ? add(s, s->buf, strlen(s->buf), ret) : NULL;
 }
 
@@ -252,9 +221,7 @@ static const char *shown(const struct icf_audit *a, const char *path)
 	return n > 1 && strncmp(path, a->root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-/* The name for the library: the folder of the third-party code, else the folder of the compilation
- * unit. */
-static void library_of(struct sources *s, const char *path)
+void icf_audit_library(const char *path, char *buf, size_t size)
 {
 	static const char *const parent[] = { "third_party/", "third-party/", "thirdparty/",
 					      "3rdparty/",    "external/",    "vendor/",
@@ -265,15 +232,14 @@ static void library_of(struct sources *s, const char *path)
 			continue;
 		size_t n = (size_t)(p - path) + strlen(parent[k]);
 		size_t m = n + strcspn(path + n, "/");
-		if (path[m] == '/' && m < sizeof s->buf) {
-			memcpy(s->buf, path, m);
-			s->buf[m] = 0;
+		if (path[m] == '/' && m < size) {
+			memcpy(buf, path, m);
+			buf[m] = 0;
 			return;
 		}
 	}
 	const char *slash = strrchr(path, '/');
-	snprintf(s->buf, sizeof s->buf, "%.*s", slash ? (int)(slash - path) : 1,
-		 slash ? path : ".");
+	snprintf(buf, size, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
 static struct elfrw_err *take_paths(struct sources *s)
@@ -288,7 +254,7 @@ static struct elfrw_err *take_paths(struct sources *s)
 				return &elfrw_err_nomem;
 			struct elfrw_err *err = add(s, path, strlen(path), &key[ICF_DIM_UNIT]);
 			if (!err) {
-				library_of(s, path);
+				icf_audit_library(path, s->buf, sizeof s->buf);
 				err = add(s, s->buf, strlen(s->buf), &key[ICF_DIM_LIBRARY]);
 			}
 			free(path);

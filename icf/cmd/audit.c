@@ -27,6 +27,9 @@ static const char usage[] =
 	"                             are always given\n"
 	"      --json                 print one JSON object\n"
 	"      --csv                  print all tables as one list of comma-separated values\n"
+	"      --format=text|json|csv|github|gitlab|sarif  the form of the report; with --diff, the\n"
+	"                             last three are annotations for a review: functions that were\n"
+	"                             added and were there already\n"
 	"      --html=FILE            write a page for a web browser to FILE instead\n"
 	"      --rows=FILE            write one row a function to FILE instead, for databases: JSON\n"
 	"                             Lines, or CSV if FILE ends in .csv\n"
@@ -63,6 +66,7 @@ enum {
 	OPT_FILTER,
 	OPT_SORT,
 	OPT_FULL,
+	OPT_FORMAT,
 	OPT_FILES_FROM,
 	OPT_MEMORY,
 	OPT_NO_SOURCES,
@@ -76,6 +80,7 @@ static const struct option options[] = {
 	{ "icf", required_argument, NULL, OPT_ICF },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "csv", no_argument, NULL, OPT_CSV },
+	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "html", required_argument, NULL, OPT_HTML },
 	{ "rows", required_argument, NULL, OPT_ROWS },
 	{ "package", required_argument, NULL, OPT_PACKAGE },
@@ -108,6 +113,24 @@ static int fail(const char *file, struct elfrw_err *err)
 	return status;
 }
 
+static bool is_regex(const char *value)
+{
+	regex_t re;
+	if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	regfree(&re);
+	return true;
+}
+
+/* The index of VALUE among N words, or -1. */
+static int word(const char *const *words, size_t n, const char *value)
+{
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(value, words[k]) == 0)
+			return (int)k;
+	return -1;
+}
+
 /* Puts the value of an option into C.  Returns what the value must be, or NULL. */
 static const char *take(struct icf_audit_command *c, int option, const char *value)
 {
@@ -115,7 +138,12 @@ static const char *take(struct icf_audit_command *c, int option, const char *val
 					     [ICF_SORT_COUNT] = "count",
 					     [ICF_SORT_SIZE] = "size",
 					     [ICF_SORT_NAME] = "name" };
+	static const char *const format[] = {
+		[FORMAT_TEXT] = "text",     [FORMAT_JSON] = "json",     [FORMAT_CSV] = "csv",
+		[FORMAT_GITHUB] = "github", [FORMAT_GITLAB] = "gitlab", [FORMAT_SARIF] = "sarif"
+	};
 	uint64_t n;
+	int k;
 	switch (option) {
 	case OPT_ICF:
 		if (strcmp(value, "all") != 0 && strcmp(value, "safe") != 0)
@@ -133,21 +161,21 @@ static const char *take(struct icf_audit_command *c, int option, const char *val
 		c->opt.top = (uint32_t)n;
 		c->top_given = true;
 		return NULL;
-	case OPT_FILTER: {
-		regex_t re;
-		if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB) != 0)
-			return "an extended regular expression";
-		regfree(&re);
+	case OPT_FILTER:
 		c->opt.filter = value;
-		return NULL;
-	}
+		return is_regex(value) ? NULL : "an extended regular expression";
 	case OPT_SORT:
-		for (int k = 0; k < (int)(sizeof order / sizeof *order); k++)
-			if (strcmp(value, order[k]) == 0) {
-				c->opt.sort = k;
-				return NULL;
-			}
-		return "saving, count, size or name";
+		k = word(order, sizeof order / sizeof *order, value);
+		if (k < 0)
+			return "saving, count, size or name";
+		c->opt.sort = (enum icf_audit_sort)k;
+		return NULL;
+	case OPT_FORMAT:
+		k = word(format, sizeof format / sizeof *format, value);
+		if (k < 0)
+			return "text, json, csv, github, gitlab or sarif";
+		c->format = k;
+		return NULL;
 	case OPT_FULL: c->opt.full_names = true; return NULL;
 	case OPT_FILES_FROM: c->files_from = value; return *value ? NULL : "the name of a file";
 	case OPT_MEMORY:
@@ -320,14 +348,18 @@ static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 		return icf_usage_error("audit", "--rows writes no other report");
 	if (c->max_growth != UINT64_MAX && !c->diff)
 		return icf_usage_error("audit", "--max-growth goes with --diff");
+	if (c->format >= FORMAT_GITHUB && (!c->diff || c->html || c->n_why))
+		return icf_usage_error("audit", "--format=github, gitlab and sarif go with --diff");
+	if (c->diff && line->n == 2 && !c->files_from &&
+	    icf_audit_is_product(c, line->operand, line->n))
+		return icf_audit_products(c, line->operand);
 	if ((line->n || c->files_from) && icf_audit_is_product(c, line->operand, line->n)) {
-		if (c->n_why || c->html || c->rows || c->diff || c->opt.filter)
-			return icf_usage_error("audit", "%s is about one file",
+		if (c->n_why || c->rows || c->diff)
+			return icf_usage_error("audit", "%s is about %s",
 					       c->n_why  ? "--why"
-					       : c->html ? "--html"
 					       : c->rows ? "--rows"
-					       : c->diff ? "--diff"
-							 : "--filter");
+							 : "--diff",
+					       c->diff ? "two files or products" : "one file");
 		return icf_audit_product(c, line->operand, line->n);
 	}
 	if (line->n != (c->diff ? 2 : 1))

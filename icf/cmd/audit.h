@@ -3,7 +3,7 @@
 #define ICF_CMD_AUDIT_H
 #include "icf/audit/audit.h"
 
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_GITHUB, FORMAT_GITLAB, FORMAT_SARIF };
 
 struct icf_audit_command {
 	struct icf_audit_options opt;
@@ -20,6 +20,8 @@ struct icf_audit_command {
 /* Is the command line about a product: several files, a folder, an archive, or a list? */
 bool icf_audit_is_product(const struct icf_audit_command *c, char **operand, int n);
 
-/* Reports on the product that the N operands and the list name.  Returns the exit status. */
+/* Compares the products OPERAND[0] and OPERAND[1], or reports on the product that the N operands
+ * and the list name.  Both return the exit status. */
+int icf_audit_products(const struct icf_audit_command *c, char **operand);
 int icf_audit_product(const struct icf_audit_command *c, char **operand, int n);
 #endif

@@ -1,6 +1,7 @@
 /* audit_product.c: icfold audit FILE... | DIRECTORY | ARCHIVE | --files-from=LIST. */
 #include "icf/cmd/audit.h"
 #include "icf/audit/product/collect.h"
+#include "icf/audit/product/diff.h"
 #include "icf/audit/product/product.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
@@ -20,7 +21,7 @@ static int fail(const char *what, struct elfrw_err *err)
 
 bool icf_audit_is_product(const struct icf_audit_command *c, char **operand, int n)
 {
-	if (c->files_from || n > (c->diff ? 2 : 1))
+	if (c->files_from || n > (c->diff ? 2 : 1) || c->format >= FORMAT_GITHUB)
 		return true;
 	for (int k = 0; k < n; k++)
 		if (icf_product_takes(operand[k]))
@@ -63,20 +64,8 @@ static struct elfrw_err *read_list(const char *path, names *list)
 	return err;
 }
 
-static int report(const struct icf_audit_command *c, const struct icf_product *p)
+static int check_duplicated(const struct icf_audit_command *c, const struct icf_product *p)
 {
-	if (c->format == FORMAT_JSON)
-		icf_product_print_json(stdout, p, &c->opt);
-	else if (c->format == FORMAT_CSV)
-		icf_product_print_csv(stdout, p, &c->opt);
-	else
-		icf_product_print_text(stdout, p, &c->opt);
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return fail("standard output", elfrw_error("cannot write"));
-	if (!p->done) {
-		icf_message(NULL, "audit: no file could be analysed");
-		return ICF_EXIT_TROUBLE;
-	}
 	uint64_t twice = p->total.duplicated[c->opt.mode] + p->shared_saving;
 	if (twice <= c->max_duplicated)
 		return ICF_EXIT_OK;
@@ -85,12 +74,85 @@ static int report(const struct icf_audit_command *c, const struct icf_product *p
 	return ICF_EXIT_NO;
 }
 
+/* No file of P could be analysed. */
+static int nothing(const char *what, const struct icf_product *p)
+{
+	const char *why = NULL;
+	for (size_t k = 0; k < p->file.len && p->bad == 1; k++)
+		if (p->file.data[k].state == ICF_FILE_BAD)
+			why = p->file.data[k].why;
+	icf_message(what, "%s%sno file could be analysed", why ? why : "", why ? ": " : "");
+	return ICF_EXIT_TROUBLE;
+}
+
+static int report(const struct icf_audit_command *c, const struct icf_product *p)
+{
+	struct elfrw_err *err =
+		c->html                    ? icf_product_write_html(c->html, p, &c->opt)
+		: c->format == FORMAT_JSON ? icf_product_print_json(stdout, p, &c->opt)
+		: c->format == FORMAT_CSV  ? icf_product_print_csv(stdout, p, &c->opt)
+					   : icf_product_print_text(stdout, p, &c->opt);
+	if (err)
+		return fail(c->html, err);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return fail("standard output", elfrw_error("cannot write"));
+	return p->done ? check_duplicated(c, p) : nothing(NULL, p);
+}
+
+static struct icf_product_options options_of(const struct icf_audit_command *c)
+{
+	return (struct icf_product_options){ .audit = c->opt,
+					     .memory = c->memory,
+					     .progress = c->quiet || !isatty(2) ? NULL : stderr };
+}
+
+static int report_changes(const struct icf_audit_command *c, const struct icf_product_diff *d)
+{
+	switch (c->format) {
+	case FORMAT_JSON: icf_product_diff_json(stdout, d, &c->opt); break;
+	case FORMAT_GITHUB: icf_product_github(stdout, d, &c->opt); break;
+	case FORMAT_GITLAB: icf_product_gitlab(stdout, d, &c->opt); break;
+	case FORMAT_SARIF: icf_product_sarif(stdout, d, &c->opt); break;
+	default: icf_product_diff_text(stdout, d, &c->opt);
+	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return fail("standard output", elfrw_error("cannot write"));
+	if (d->growth > 0 && (uint64_t)d->growth > c->max_growth) {
+		icf_message(NULL,
+			    "duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64
+			    " allowed",
+			    d->growth, c->max_growth);
+		return ICF_EXIT_NO;
+	}
+	return check_duplicated(c, d->p[1]);
+}
+
+int icf_audit_products(const struct icf_audit_command *c, char **operand)
+{
+	const struct icf_product_options opt = options_of(c);
+	struct icf_product p[2] = { { .spool = -1 }, { .spool = -1 } };
+	struct icf_product_diff d = { 0 };
+	int status = 0;
+	for (int k = 0; k < 2 && !status; k++) {
+		struct elfrw_err *err = icf_product_analyse(&p[k], operand + k, 1, &opt);
+		if (err)
+			status = fail(operand[k], err);
+		else if (!p[k].done)
+			status = nothing(operand[k], &p[k]);
+	}
+	if (!status) {
+		struct elfrw_err *err = icf_product_compare(&d, &p[0], &p[1], &c->opt);
+		status = err ? fail(NULL, err) : report_changes(c, &d);
+	}
+	icf_product_diff_deinit(&d);
+	icf_product_deinit(&p[0]);
+	icf_product_deinit(&p[1]);
+	return status;
+}
+
 int icf_audit_product(const struct icf_audit_command *c, char **operand, int n)
 {
-	const struct icf_product_options opt = { .audit = c->opt,
-						 .memory = c->memory,
-						 .progress =
-							 c->quiet || !isatty(2) ? NULL : stderr };
+	const struct icf_product_options opt = options_of(c);
 	struct icf_product p = { .spool = -1 };
 	names list = { 0 };
 	int status = 0;

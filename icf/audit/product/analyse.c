@@ -8,6 +8,7 @@
 #include "elfrw/note.h"
 #include "elfrw/pair.h"
 #include "icf/fold/unused.h"
+#include "icf/hash/hash.h"
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -19,7 +20,8 @@ struct reading {
 	struct icf_audit a;
 	struct icf_product_facts *facts;
 	const struct icf_audit_options *opt;
-	struct icf_pool pool; /* of the file's strings */
+	struct icf_pool pool;  /* of the file's strings */
+	struct icf_hash *hash; /* by unit; owned */
 };
 
 /* Strings of a file start in its pool where they start in the spool. */
@@ -160,6 +162,8 @@ static struct elfrw_err *list_functions(struct reading *r, struct elfrw_wbuf *li
 						 .unit = ICF_PRODUCT_NO_TEXT };
 		if (u->kind != ICF_UNIT_FUNC || u->end - u->start > UINT32_MAX)
 			continue;
+		func.hash[0] = r->hash[i].lo;
+		func.hash[1] = r->hash[i].hi;
 		func.flags |= u->flags & ICF_UNIT_EXPORTED ? ICF_PRODUCT_EXPORTED : 0;
 		if (u->sym != ICF_NONE)
 			ELFRW_TRY(add(r, icf_unit_name(prog, i, number), &func.name));
@@ -207,6 +211,10 @@ static struct elfrw_err *read_file(struct reading *r, const char *path, struct e
 	take_totals(r);
 	hash_file(r);
 	ELFRW_TRY(find_soname(r));
+	r->hash = malloc((r->a.run.prog.unit.len + 1) * sizeof *r->hash);
+	if (!r->hash)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(icf_hash_functions(&r->a.run.prog, 1, r->hash));
 	ELFRW_TRY(open_sources(r, path));
 	ELFRW_TRY(list_functions(r, lines));
 	return find_unused(r, &run);
@@ -224,6 +232,7 @@ struct elfrw_err *icf_product_read(const char *path, const struct icf_audit_opti
 	struct elfrw_err *err = read_file(r, path, lines);
 	icf_pool_deinit(&r->pool);
 	icf_audit_deinit(&r->a);
+	free(r->hash);
 	free(r);
 	return err;
 }

@@ -57,6 +57,8 @@ static void put_file(FILE *f, const struct icf_product *p, uint32_t k)
 		put_string(f, "references", icf_product_level_key(x->facts.level));
 		put_string(f, "soname", icf_product_text(p, k, x->facts.soname));
 		put_facts(f, &x->facts);
+		put_number(f, "shared_functions", x->shared);
+		put_number(f, "shared_bytes", x->shared_bytes);
 	}
 	fputs(" }", f);
 }
@@ -80,8 +82,90 @@ static void put_files(FILE *f, const struct icf_product *p, const struct icf_aud
 	fputs(" ]", f);
 }
 
-void icf_product_print_json(FILE *f, const struct icf_product *p,
-			    const struct icf_audit_options *opt)
+static void put_groups(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
+{
+	uint32_t n = 0;
+	fputs(",\n  \"groups\": [", f);
+	for (size_t k = 0; k < p->group.len && (!opt->top || n < opt->top); k++) {
+		const struct icf_product_group *g = &p->group.data[k];
+		if (!g->match)
+			continue;
+		fprintf(f, "%s\n    { \"hash\": \"%016" PRIx64 "%016" PRIx64 "\"", n++ ? "," : "",
+			g->hash[1], g->hash[0]);
+		put_number(f, "saving", g->saving);
+		put_number(f, "size", g->size);
+		put_number(f, "n_files", g->files);
+		put_number(f, "copies", g->count);
+		put_string(f, "name", icf_product_name(p, g->name));
+		put_string(f, "family", icf_product_name(p, g->key[ICF_DIM_FAMILY]));
+		put_string(f, "namespace", icf_product_name(p, g->key[ICF_DIM_NAMESPACE]));
+		put_string(f, "library", icf_product_name(p, g->key[ICF_DIM_LIBRARY]));
+		put_string(f, "exported_by",
+			   g->exporter == ICF_NONE ? NULL : p->file.data[g->exporter].name);
+		fputs(", \"functions\": [", f);
+		for (uint32_t i = g->member; i < g->member + g->count; i++) {
+			const struct icf_product_member *m = &p->member.data[i];
+			const struct icf_product_func *x = &icf_product_funcs(p, m->file)[m->func];
+			fprintf(f, "%s\n      { \"file\": ", i > g->member ? "," : "");
+			icf_put_json(f, p->file.data[m->file].name);
+			put_string(f, "symbol", icf_product_text(p, m->file, x->name));
+			put_string(f, "source", icf_product_text(p, m->file, x->source));
+			put_number(f, "line", x->line);
+			fputs(" }", f);
+		}
+		fputs(" ] }", f);
+	}
+	fputs(" ]", f);
+}
+
+static const char *const by_key[] = { [ICF_BY_FAMILY] = "families",
+				      [ICF_BY_NAMESPACE] = "namespaces",
+				      [ICF_BY_LIBRARY] = "libraries",
+				      [ICF_BY_EXPORTER] = "exporters" };
+
+static const char *row_name(const struct icf_product *p, enum icf_product_by by, uint32_t key)
+{
+	return by == ICF_BY_EXPORTER ? p->file.data[key].name : icf_product_name(p, key);
+}
+
+static struct elfrw_err *put_table(FILE *f, const struct icf_product *p,
+				   const struct icf_audit_options *opt, enum icf_product_by by)
+{
+	icf_product_rows rows = { 0 };
+	struct elfrw_err *err = icf_product_table(p, by, &rows);
+	fprintf(f, ",\n  \"%s\": [", by_key[by]);
+	for (size_t k = 0; k < rows.len && (!opt->top || k < opt->top); k++) {
+		const struct icf_product_row *r = &rows.data[k];
+		const char *name = row_name(p, by, r->key);
+		fprintf(f, "%s\n    { \"saving\": %" PRIu64, k ? "," : "", r->saving);
+		put_number(f, "functions", r->groups);
+		put_number(f, "copies", r->bodies);
+		put_string(f, "name", name);
+		fputs(" }", f);
+	}
+	fputs(" ]", f);
+	VEC_FREE(&rows);
+	return err;
+}
+
+static void put_pairs(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
+{
+	fprintf(f, ",\n  \"pairs_complete\": %s,\n  \"pairs\": [", p->pairs_cut ? "false" : "true");
+	for (size_t k = 0; k < p->pair.len && (!opt->top || k < opt->top); k++) {
+		const struct icf_product_pair *x = &p->pair.data[k];
+		fprintf(f, "%s\n    { \"bytes\": %" PRIu64, k ? "," : "", x->bytes);
+		put_number(f, "functions", x->functions);
+		fputs(", \"files\": [", f);
+		icf_put_json(f, p->file.data[x->a].name);
+		fputs(", ", f);
+		icf_put_json(f, p->file.data[x->b].name);
+		fputs("] }", f);
+	}
+	fputs(" ]", f);
+}
+
+struct elfrw_err *icf_product_print_json(FILE *f, const struct icf_product *p,
+					 const struct icf_audit_options *opt)
 {
 	fprintf(f, "{\n  \"icfold\": \"" ICF_VERSION "\",\n  \"mode\": \"%s\",\n",
 		opt->mode == ICF_AUDIT_ALL ? "all" : "safe");
@@ -89,9 +173,16 @@ void icf_product_print_json(FILE *f, const struct icf_product *p,
 	put_number(f, "copies", p->copies);
 	put_number(f, "bad", p->bad);
 	put_facts(f, &p->total);
+	put_number(f, "groups", p->group.len);
+	put_number(f, "shared_saving", p->shared_saving);
 	fputs(" },\n", f);
 	put_files(f, p, opt);
+	put_groups(f, p, opt);
+	for (int by = ICF_BY_FAMILY; by <= ICF_BY_EXPORTER; by++)
+		ELFRW_TRY(put_table(f, p, opt, by));
+	put_pairs(f, p, opt);
 	fputs("\n}\n", f);
+	return NULL;
 }
 
 /* ---- CSV: RFC 4180 ---- */
@@ -107,8 +198,24 @@ static void put_row(FILE *f, const char *table, const char *name, uint64_t funct
 	fputc('\n', f);
 }
 
-void icf_product_print_csv(FILE *f, const struct icf_product *p,
-			   const struct icf_audit_options *opt)
+static struct elfrw_err *csv_table(FILE *f, const struct icf_product *p,
+				   const struct icf_audit_options *opt, enum icf_product_by by)
+{
+	icf_product_rows rows = { 0 };
+	struct elfrw_err *err = icf_product_table(p, by, &rows);
+	char table[64];
+	snprintf(table, sizeof table, "shared_%s", by_key[by]);
+	for (size_t k = 0; k < rows.len && (!opt->top || k < opt->top); k++) {
+		const char *name = row_name(p, by, rows.data[k].key);
+		put_row(f, table, name ? name : "", rows.data[k].groups,
+			(uint64_t[]){ 0, rows.data[k].saving, 0 });
+	}
+	VEC_FREE(&rows);
+	return err;
+}
+
+struct elfrw_err *icf_product_print_csv(FILE *f, const struct icf_product *p,
+					const struct icf_audit_options *opt)
 {
 	uint32_t n;
 	const struct icf_product_facts *t = &p->total;
@@ -133,4 +240,14 @@ void icf_product_print_csv(FILE *f, const struct icf_product *p,
 			put_row(f, x->state == ICF_FILE_COPY ? "product_copies" : "product_bad",
 				x->name, 0, (uint64_t[]){ x->size, 0, 0 });
 	}
+	for (size_t k = 0, shown = 0; k < p->group.len && (!opt->top || shown < opt->top); k++) {
+		const struct icf_product_group *g = &p->group.data[k];
+		if (g->match && ++shown)
+			put_row(f, "shared_groups",
+				g->name == ICF_NONE ? "" : icf_product_name(p, g->name), g->files,
+				(uint64_t[]){ g->size, g->saving, 0 });
+	}
+	for (int by = ICF_BY_FAMILY; by <= ICF_BY_EXPORTER; by++)
+		ELFRW_TRY(csv_table(f, p, opt, by));
+	return NULL;
 }

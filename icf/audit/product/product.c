@@ -2,6 +2,7 @@
 #include "icf/audit/product/product.h"
 #include "icf/audit/product/collect.h"
 #include "icf/audit/product/jobs.h"
+#include "icf/audit/product/share.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,8 @@ struct elfrw_err *icf_product_analyse(struct icf_product *p, char **operand, int
 	ELFRW_TRY(find_copies(p));
 	ELFRW_TRY(settle_copies(p));
 	add_up(p);
-	return map_spool(p);
+	ELFRW_TRY(map_spool(p));
+	return icf_product_share(p, &opt->audit);
 }
 
 void icf_product_deinit(struct icf_product *p)

@@ -136,14 +136,36 @@ void icf_product_deinit(struct icf_product *p);
 const struct icf_product_func *icf_product_funcs(const struct icf_product *p, uint32_t file);
 /* The text at OFF of the strings of FILE; NULL: none. */
 const char *icf_product_text(const struct icf_product *p, uint32_t file, uint32_t off);
+
+/* What a table over the groups lists; the first three are those of enum icf_dimension. */
+enum icf_product_by {
+	ICF_BY_FAMILY,
+	ICF_BY_NAMESPACE,
+	ICF_BY_LIBRARY,
+	ICF_BY_EXPORTER, /* shared library that exports the function */
+};
+
+/* The rows of a table, largest saving first, of the groups that pass the filter. */
+struct elfrw_err *icf_product_table(const struct icf_product *p, enum icf_product_by by,
+				    icf_product_rows *ret);
+
+/* The text of KEY in P's pool; ICF_NONE: NULL. */
+static inline const char *icf_product_name(const struct icf_product *p, uint32_t key)
+{
+	return key == ICF_NONE ? NULL : icf_pool_text(&p->pool, key);
+}
 const char *icf_product_level_key(unsigned level);
 
 /* ---- reports ---- */
 
-void icf_product_print_text(FILE *f, const struct icf_product *p,
-			    const struct icf_audit_options *opt);
-void icf_product_print_json(FILE *f, const struct icf_product *p,
-			    const struct icf_audit_options *opt);
-void icf_product_print_csv(FILE *f, const struct icf_product *p,
-			   const struct icf_audit_options *opt);
+struct elfrw_err *icf_product_print_text(FILE *f, const struct icf_product *p,
+					 const struct icf_audit_options *opt);
+struct elfrw_err *icf_product_print_json(FILE *f, const struct icf_product *p,
+					 const struct icf_audit_options *opt);
+struct elfrw_err *icf_product_print_csv(FILE *f, const struct icf_product *p,
+					const struct icf_audit_options *opt);
+
+/* Writes the page to PATH, complete or not at all. */
+struct elfrw_err *icf_product_write_html(const char *path, const struct icf_product *p,
+					 const struct icf_audit_options *opt);
 #endif

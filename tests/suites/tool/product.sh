@@ -206,4 +206,128 @@ py product/damaged "
 expect('lines', len(F), 41)
 assert not any('signal' in f.get('error', '') for f in F.values()), [f['error'] for f in F.values() if 'signal' in f.get('error', '')]
 expect('p2', F['p2']['state'], 'analysed')" damaged.json
+
+# --- across files: every program has shared_one, twice_a and twice_b of its own
+py product/shared "
+g = {x['name']: x for x in J['groups']}
+expect('shared_one', [g['shared_one'][k] for k in ('n_files', 'copies')], [3, 3]) # the library reads where through its GOT
+expect('saving', g['shared_one']['saving'], 2 * g['shared_one']['size'])
+expect('twice', [g['twice_a'][k] for k in ('n_files', 'copies')], [3, 6])
+expect('places', sorted((f['file'], f['symbol'], f['source'].split('/')[-1], f['line']) for f in g['shared_one']['functions']), [(f, 'shared_one', 'common.h', 6) for f in ('p1', 'p2', 'p3')])
+assert not any(n and n.startswith('own') for n in g), list(g)
+expect('sum', J['total']['shared_saving'], sum(x['saving'] for x in J['groups']))
+for n, f in F.items(): expect('shared of ' + n, f['shared_bytes'], sum(x['size'] for x in J['groups'] if any(y['file'] == n for y in x['functions'])))
+pair = {tuple(sorted(p['files'])): p for p in J['pairs']}
+assert ('p1', 'p2') in pair and ('p2', 'p3') in pair, list(pair)
+for (a, b), p in pair.items():
+    both = [x for x in J['groups'] if {a, b} <= {f['file'] for f in x['functions']}]
+    expect((a, b), (p['functions'], p['bytes']), (len(both), sum(x['size'] for x in both)))
+for k in ('families', 'namespaces'): expect(k, sum(x['saving'] for x in J[k]), J['total']['shared_saving'])" several.json
+"$ICFOLD" audit --json --filter=^shared several.json p1 p2 >filter.json 2>err
+py product/filter "expect('names', [x['name'] for x in J['groups']], ['shared_one'])" filter.json
+{
+	echo '__attribute__((noipa)) long exported(long x) { for (long i = 0; i < x; i++) x ^= i * 37 + (x >> 2); return x * 3; }'
+	echo 'int main(int c, char **v) { (void)v; return (int)exported(c); }'
+} >static.c
+gcc -O1 -g -fPIC -fno-semantic-interposition -shared -Wl,-soname,libexp.so.2 -o libexp.so.2 static.c
+gcc -O1 -g -fPIC -fno-semantic-interposition -o static static.c
+"$ICFOLD" audit --json libexp.so.2 static >exported.json 2>err
+py product/exported "
+expect('by', {x['name']: x['exported_by'] for x in J['groups']}['exported'], 'libexp.so.2')
+assert any(x['name'] == 'libexp.so.2' for x in J['exporters'])" exported.json
+
+# --- two builds: p2 gets a function that p1 has, and one that is new; p3 loses its own; p4 is new
+mkdir -p old new
+cp p1 p2 p3 libprod.so.1 old
+cp p1 libprod.so.1 new
+{
+	cat p2.c
+	echo 'OWN long again(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); return where * 11; }'
+	echo 'OWN long fresh(long x) { return where - x * 1234567; }'
+} >p2b.c
+sed 's/ + own3(c)//; /long own3/d' p3.c >p3b.c
+gcc -O1 -g -o new/p2 p2b.c -Wl,--emit-relocs && gcc -O1 -g -o new/p3 p3b.c -Wl,--emit-relocs && gcc -O1 -g -o new/p4 p1.c -Wl,--emit-relocs -Wl,-Ttext-segment=0x700000 -no-pie
+"$ICFOLD" audit --diff --json old new >diff.json 2>err
+py product/diff "
+expect('files', {x['name'].split('/')[-1]: x['kind'] for x in J['files']}.keys() >= {'p2', 'p3', 'p4'}, True)
+a = [(x['function']['file'], x['function']['symbol'], x['first']['symbol']) for x in J['added']]
+assert ('new/p2', 'again', 'shared_one') in a, a
+assert not any(s == 'fresh' for f, s, t in a), a
+x = [x for x in J['added'] if x['function']['symbol'] == 'again'][0]
+expect('line', (x['function']['source'].split('/')[-1], x['function']['line'], x['first']['source'].split('/')[-1], x['first']['line']), ('p2b.c', 4, 'common.h', 6))
+expect('growth', J['growth'], J['duplicated_bytes']['change'] + J['shared_saving']['change'])" diff.json
+"$ICFOLD" audit --diff old old >same.txt 2>err
+check product/diff-same "$(grep -c . same.txt)" grep -q '^Functions that were added and were there already: 0$' same.txt
+for limit in 0 1G; do
+	"$ICFOLD" audit --diff --max-growth=$limit old new >out 2>err
+	echo $? >rc.$limit
+done
+check product/max-growth "$(cat rc.0 rc.1G)" test "$(cat rc.0 rc.1G)" = $'1\n0'
+
+# --- annotations
+"$ICFOLD" audit --diff --format=github old new >github.txt 2>err
+check product/github "$(first_line github.txt)" grep -qE '^::warning file=p2b.c,line=4,title=Duplicated code::again \([0-9]+ bytes, in new/p2\) is code that was there already: shared_one, common.h:6, in new/' github.txt
+"$ICFOLD" audit --diff --format=gitlab old new >gitlab.json 2>err
+check product/gitlab "$(first_line gitlab.json)" python3 -c "
+import json
+J = json.load(open('gitlab.json'))
+assert len({x['fingerprint'] for x in J}) == len(J) > 0
+x = [x for x in J if x['description'].startswith('again ')][0]
+assert x['location'] == {'path': 'p2b.c', 'lines': {'begin': 4}} and x['check_name'] and x['severity'] == 'minor', x"
+"$ICFOLD" audit --diff --format=sarif old new >sarif.json 2>err
+check product/sarif "$(first_line sarif.json)" python3 -c "
+import json
+J = json.load(open('sarif.json'))
+assert J['version'] == '2.1.0' and len(J['runs']) == 1
+run = J['runs'][0]
+rules = {r['id'] for r in run['tool']['driver']['rules']}
+for r in run['results']:
+    assert r['ruleId'] in rules and r['message']['text'] and r['level'] == 'warning'
+    for l in r['locations'] + r['relatedLocations']: assert l['physicalLocation']['artifactLocation']['uri'] and l['physicalLocation'].get('region', {'startLine': 1})['startLine'] > 0
+x = [r for r in run['results'] if r['message']['text'].startswith('again ')][0]
+assert x['locations'][0]['physicalLocation'] == {'artifactLocation': {'uri': 'p2b.c'}, 'region': {'startLine': 4}}, x
+assert x['relatedLocations'][0]['physicalLocation']['artifactLocation']['uri'] == 'common.h', x"
+"$ICFOLD" audit --diff --format=github old/p2 new/p2 >two.txt 2>err
+check product/two-files "$(first_line two.txt)" grep -q '^::warning file=p2b.c,line=4,' two.txt
+
+# --- ten libraries against a slow count of another kind: some functions are in all, some in a few, some differ by what they call
+if [ "$MACHINE" = x86_64 ] && have objdump; then
+	mkdir -p ten
+	python3 - <<'END'
+import random
+r = random.Random(3)
+for lib in range(10):
+    out = ["#define OWN __attribute__((noipa, used)) static", "volatile long state, other;", "long imported(long);"]
+    n = 30
+    has = [k for k in range(n) if k < 4 or r.random() < .6]
+    odd = set(r.sample(has, 3))
+    for k in has: out.append("OWN long f%d(long x);" % k)
+    for k in r.sample(has, len(has)):
+        up = [j for j in has if j % 7 == (k * 3) % 7][:2]
+        # Half of the calls go to what every library has, so that groups are not all of few libraries.
+        calls = " ".join("if (x > %d) x += f%d(x - 1);" % (j, j) for j in ([k % 4] if r.seed(k) or r.random() < .5 else up))
+        r.seed(lib * 1000 + k)
+        out.append("OWN long f%d(long x) { %s state += x * %d; x ^= imported(x + other); return x / %d; }" % (k, calls, k % 9 + (100 + lib if k in odd else 3), k % 5 + 3))
+    out.append("long entry%d(long x) { return %s; }" % (lib, " + ".join("f%d(x)" % k for k in has)))
+    open("ten/l%d.c" % lib, "w").write("\n".join(out) + "\n")
+END
+	for k in 0 1 2 3 4 5 6 7 8 9; do
+		gcc -O1 -fPIC -shared -o ten/libl$k.so ten/l$k.c "-Wl,--section-start=.text=0x$((k + 2))0$((k * 8 % 10))0" &
+		[ $((k % 2)) = 1 ] && wait
+	done
+	wait
+	"$ICFOLD" audit --json ten/libl?.so >ten.json 2>err
+	check product/ten-libraries "$(python3 "$TESTS/judges/shared.py" ten.json ten/libl?.so 2>&1 | head -n 1)" python3 "$TESTS/judges/shared.py" ten.json ten/libl?.so
+	V=1 python3 "$TESTS/judges/shared.py" ten.json ten/libl?.so | tail -n 1 | sed 's/^/# /'
+	# The count can fail: a function that is not in all the files that it is said to be in.
+	python3 -c "
+import json
+J = json.load(open('ten.json'))
+g = [g for g in J['groups'] if g['n_files'] > 2 and g['name'].startswith('f')][0]
+del g['functions'][0]
+json.dump(J, open('wrong.json', 'w'))"
+	python3 "$TESTS/judges/shared.py" wrong.json ten/libl?.so >out 2>&1 && not_ok product/ten-can-fail "a wrong report passes" || ok product/ten-can-fail
+else
+	skip product/ten-libraries "reads the disassembly of x86-64"
+fi
 finish
