@@ -85,6 +85,44 @@ static void test_views(void **state)
 	elfrw_wbuf_free(&b.w);
 }
 
+/* What looks like the usual list of one function, but is not: code beyond the function, an address
+ * in an expression, a base that moves by another distance. */
+static void test_nearly_usual(void **state)
+{
+	(void)state;
+	struct build b = { 0 };
+	open_contrib(&b, 4, 8, 0);
+	struct dwr_list_use use[4];
+	use[0] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, A);
+	U8(&b, DW_LLE_start_end), ADDR(&b, 0x1010, 0x1070), expr5(&b, DW_OP_reg1), U8(&b, 0);
+	use[1] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, A);
+	U8(&b, DW_LLE_start_length), ADDR(&b, 0x1010), LEB(&b, 0x60), expr5(&b, DW_OP_reg1);
+	U8(&b, 0);
+	use[2] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, C);
+	U8(&b, DW_LLE_start_length), ADDR(&b, 0x1064), LEB(&b, 4, 9), U8(&b, DW_OP_addr);
+	ADDR(&b, 0x1060), U8(&b, 0);
+	use[3] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, C);
+	U8(&b, DW_LLE_offset_pair), LEB(&b, 0x64, 0x68), expr5(&b, DW_OP_reg1), U8(&b, 0);
+	close_contrib(&b);
+	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
+	struct rewriting r = rewriting_of(DWR_LIST_LOCLISTS, &b, &cu, use, 4);
+	run(&r);
+	for (int i = 0; i < 2; i++)
+		check_use(&r, &use[i],
+			  WANT({ 0x1010, 0x1020 }, { 0x1000, 0x1020 }, { 0x1030, 0x1040 }), NULL);
+	check_use(&r, &use[2], WANT({ 0x1034, 0x1038 }), NULL);
+	check_use(&r, &use[3], WANT({ 0x1034, 0x1038 }), NULL);
+	struct dwr_list list = { 0 };
+	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[2].new_off,
+				  DWR_LIST_NONE, &list));
+	assert_int_equal(
+		elfrw_get64(r.new_secs.list[DWR_LIST_LOCLISTS].data + list.entry.data[0].expr + 1),
+		0x1030);
+	dwr_list_deinit(&list);
+	end_run(&r);
+	elfrw_wbuf_free(&b.w);
+}
+
 static void test_old_locations(void **state)
 {
 	(void)state;
@@ -211,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_views),
+		cmocka_unit_test(test_nearly_usual),
 		cmocka_unit_test(test_old_locations),
 		cmocka_unit_test(test_address_indices),
 	};
