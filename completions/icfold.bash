@@ -43,7 +43,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
 	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed" ;;
 	profile--undecided) echo "kept drop spread" ;;
-	symbols--format) echo "breakpad" ;;
+	symbols--format) echo "breakpad gsym json" ;;
 	fold--icf) echo "safe all none" ;;
 	fold--gc-functions) echo "objects functions" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;

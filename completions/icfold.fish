@@ -115,7 +115,7 @@ complete -c icfold -n '__icfold_is inlines' -l verbose -s v -d 'say more'
 complete -c icfold -n '__icfold_is inlines' -l help -s h -d 'print this help'
 complete -c icfold -n '__icfold_is inlines' -l version -s V -d 'print the version'
 
-complete -c icfold -n '__icfold_is symbols' -l format -x -a 'breakpad' -d 'what to write'
+complete -c icfold -n '__icfold_is symbols' -l format -x -a 'breakpad gsym json' -d 'what to write'
 complete -c icfold -n '__icfold_is symbols' -l output -s o -r -d 'write there'
 complete -c icfold -n '__icfold_is symbols' -l debug-file -r -d 'the separate debug file'
 complete -c icfold -n '__icfold_is symbols' -l debug-file-directory -x -a '(__fish_complete_directories)' -d 'where separate debug files are'

@@ -15,6 +15,8 @@ static const char usage[] =
 	"tool: functions, lines, inlined calls.\n"
 	"\n"
 	"      --format=breakpad      symbol file of Breakpad and Crashpad, with unwind rules\n"
+	"      --format=gsym          GSYM, with all functions that share code, and their calls\n"
+	"      --format=json          JSON, with the same\n"
 	"  -o, --output=FILE          write there (default: standard output)\n"
 	"      --debug-file=FILE      the separate debug file of the program, if it is not found by\n"
 	"                             build-id or .gnu_debuglink\n"
@@ -34,18 +36,19 @@ static const struct option options[] = {
 
 static const char *const format_name[] = {
 	[ICF_EXPORT_BREAKPAD] = "breakpad",
+	[ICF_EXPORT_GSYM] = "gsym",
+	[ICF_EXPORT_JSON] = "json",
 };
-enum { N_FORMATS = sizeof format_name / sizeof *format_name };
 
 /* -1: go on, else the exit status. */
 static int set_format(struct icf_export_in *in, const char *name)
 {
-	for (int i = 1; i < N_FORMATS; i++)
+	for (int i = 1; i < ICF_EXPORT_FORMATS; i++)
 		if (!strcmp(name, format_name[i])) {
 			in->format = (enum icf_export_format)i;
 			return -1;
 		}
-	return icf_usage_error("symbols", "--format=%s: must be breakpad", name);
+	return icf_usage_error("symbols", "--format=%s: must be breakpad, gsym or json", name);
 }
 
 /* Writes to F, which has no name yet, by a stream of its own. */
@@ -130,6 +133,9 @@ int icf_cmd_symbols(int argc, char **argv)
 		return icf_usage_error("symbols", "expected FILE");
 	if (!in.format)
 		return icf_usage_error("symbols", "expected --format=FORMAT");
+	if (in.format == ICF_EXPORT_GSYM && !output && isatty(STDOUT_FILENO))
+		return icf_usage_error("symbols", "--format=gsym writes binary data; "
+						  "standard output is a terminal");
 	in.file = line.operand[0];
 	struct elfrw_err *err = run(&in, output, &counts);
 	if (!err && !line.quiet)

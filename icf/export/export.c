@@ -59,8 +59,12 @@ static struct elfrw_err *write_all(struct icf_export *x)
 	x->note = dwr_sym_note(x->sym);
 	ELFRW_TRY(dwr_sym_pieces(x->sym, &x->pieces));
 	x->counts->functions = x->pieces.len;
-	ELFRW_TRY(icf_export_breakpad(x));
-	const char *warning = dwr_sym_warning(x->sym);
+	switch (x->in->format) {
+	case ICF_EXPORT_GSYM: ELFRW_TRY(icf_export_gsym(x)); break;
+	case ICF_EXPORT_JSON: ELFRW_TRY(icf_export_json(x)); break;
+	default: ELFRW_TRY(icf_export_breakpad(x));
+	}
+	const char *warning = x->lookup ? dwr_lookup_warning(x->lookup) : dwr_sym_warning(x->sym);
 	if (warning && !(x->counts->warning = strdup(warning)))
 		return &elfrw_err_nomem;
 	return dwr_sym_complete(x->sym);
@@ -76,6 +80,9 @@ struct elfrw_err *icf_export(const struct icf_export_in *in, struct icf_export_c
 				.counts = counts };
 	struct elfrw_err *err = write_all(&x);
 	VEC_FREE(&x.pieces);
+	VEC_FREE(&x.call);
+	VEC_FREE(&x.callee);
+	dwr_lookup_close(x.lookup);
 	dwr_sym_frames_deinit(&x.frames);
 	dwr_sym_close(x.sym);
 	if (x.has_code)

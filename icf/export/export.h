@@ -7,6 +7,8 @@
 enum icf_export_format {
 	ICF_EXPORT_NONE,
 	ICF_EXPORT_BREAKPAD, /* text symbol file of Breakpad */
+	ICF_EXPORT_GSYM,     /* symbol file of LLVM */
+	ICF_EXPORT_JSON,
 	ICF_EXPORT_FORMATS
 };
 

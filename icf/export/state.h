@@ -8,6 +8,14 @@
 #include "elfrw/image.h"
 #include "icf/export/export.h"
 
+/* A call whose callee shares its code with others. */
+struct icf_export_call {
+	uint64_t site;     /* the return address */
+	uint64_t slot;     /* of a virtual table; UINT64_MAX: a direct call */
+	uint32_t caller;   /* member that makes it; UINT32_MAX: any that has the code */
+	uint32_t first, n; /* the names of functions that it may call, in icf_export.callee */
+};
+
 struct icf_export {
 	const struct icf_export_in *in;
 	const char *name; /* of the program, without folders */
@@ -19,6 +27,12 @@ struct icf_export {
 	struct dwr_sym_pieces pieces;
 	struct dwr_sym_frames frames; /* scratch */
 	struct icf_export_counts *counts;
+	struct dwr_lookup *lookup; /* the call tables, if a writer has asked for them */
+	struct {
+		struct icf_export_call *data; /* sorted by site, caller, slot */
+		size_t len, cap;
+	} call;
+	VEC(const char *) callee;
 };
 
 /* A function that a piece of code is of: one of several, if they share it. */
@@ -42,6 +56,14 @@ struct elfrw_err *icf_export_function(struct icf_export *x, const struct dwr_sym
 				      uint32_t member, struct icf_export_function *ret);
 void icf_export_function_deinit(struct icf_export_function *f);
 
+/* Fills x->call. */
+struct elfrw_err *icf_export_read_calls(struct icf_export *x);
+
+/* The first of x->call in the code of F.  Those that follow are in order; icf_export_call_of()
+ * says which are F's. */
+size_t icf_export_calls_of(const struct icf_export *x, const struct icf_export_function *f);
+bool icf_export_call_of(const struct icf_export *x, size_t i, const struct icf_export_function *f);
+
 /* Strings with numbers, from 0 in the order of their first use (strings.c).  Zero it at first. */
 struct icf_strings {
 	struct elfrw_wbuf bytes; /* the strings, each with its NUL */
@@ -57,6 +79,8 @@ void icf_strings_deinit(struct icf_strings *s);
 
 /* The writers. */
 struct elfrw_err *icf_export_breakpad(struct icf_export *x);
+struct elfrw_err *icf_export_gsym(struct icf_export *x);
+struct elfrw_err *icf_export_json(struct icf_export *x);
 
 /* The unwind rules, for Breakpad (cfi.c). */
 struct elfrw_err *icf_export_cfi(struct icf_export *x);

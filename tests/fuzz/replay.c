@@ -13,7 +13,8 @@
 /* clang-format off */
 #define HARNESSES(X) \
 	X(elf) X(x86) X(cfi) X(lsda) X(line) X(info) X(lists) X(expr) X(calls) X(note) X(indices) \
-	X(compressed) X(symbolize) X(fold) X(verify) X(text) X(demangle) X(profile) X(library)
+	X(compressed) X(symbolize) X(symbols) X(fold) X(verify) X(text) X(demangle) X(profile) \
+	X(library)
 /* clang-format on */
 #define DECLARE(n) int fuzz_##n(const uint8_t *data, size_t size);
 HARNESSES(DECLARE)

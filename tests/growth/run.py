@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GEN, CORE = os.path.join(HERE, "gen.py"), os.path.join(HERE, "core.py")
 POWER = 1.2
 START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below these, growth is not judged
-PRINTS = ("symbolize", "symbolize-json", "core", "dump", "breakpad")  # names for each address, or each function that was folded
+PRINTS = ("symbolize", "symbolize-json", "core", "dump", "breakpad", "gsym")  # names for each address, or each function that was folded
 
 
 def commands(tool, path):
@@ -42,6 +42,7 @@ def commands(tool, path):
         "dump": [tool, "dump", folded],
         "inlines": [tool, "inlines", "f", folded],
         "breakpad": [tool, "symbols", "--format=breakpad", folded],
+        "gsym": [tool, "symbols", "--format=gsym", folded],
     }
 
 

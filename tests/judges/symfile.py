@@ -2,10 +2,13 @@
 """symfile.py FORMAT OLD NEW FILE [LEAST]: judges FILE, which `icfold symbols --format=FORMAT` made of NEW, by other people's programs.
 
 NEW is OLD folded, or OLD itself.  A function of NEW is found in OLD by its symbol; for every place where FILE says something new, what
-llvm-symbolizer says of OLD must be what FILE says of NEW: functions, inlined calls, files, lines.  The unwind rules of a Breakpad file
-must be those that readelf reads in NEW.  The last line is "N places, M wrong"; fewer than LEAST places are a fault, too."""
+llvm-symbolizer says of OLD must be what FILE says of NEW: functions, inlined calls, files, lines; for every function that shares code, if
+the format has them.  What a call site is said to call must be what the instruction in OLD calls.  The unwind rules of a Breakpad file must
+be those that readelf reads in NEW; a GSYM file must lead llvm-gsymutil to what it finds in OLD.gsym, its own file of OLD.  The last line is "N places, M wrong"; fewer than LEAST places are a fault, too."""
 import bisect
+import json
 import re
+import struct
 import subprocess
 import sys
 from collections import defaultdict
@@ -41,7 +44,38 @@ class Ranges:
         return self.items[i][2] if i >= 0 and a < self.items[i][1] else None
 
 
-class Breakpad:
+class Code:
+    """Functions, as a reader has found them."""
+
+    demangled = True
+
+    def places(self):
+        """(function, is it one that shares another's code, place)"""
+        for f in self.funcs:
+            for g in [f] + f.get("members", []):
+                at = {g["lo"], g["hi"] - 1}
+                for lo, hi, _ in g["rows"]:
+                    at |= {lo, hi - 1}
+                for i in g["inlines"]:
+                    for lo, hi in i[4]:
+                        at |= {lo, hi - 1}
+                for a in at:
+                    yield g, g is not f, a
+
+    @staticmethod
+    def frames(f, a):
+        """What the reader says, innermost first: name, file, line."""
+        name, place = f["name"], f["line"].at(a) or ("??", 0)
+        inside = sorted((i for i in f["inlines"] if any(lo <= a < hi for lo, hi in i[4])), key=lambda i: i[0])
+        assert [i[0] for i in inside] == list(range(len(inside))), "nest levels at %x" % a
+        ret = []
+        for _, call_line, call_file, origin, _ in reversed(inside):
+            ret.append((origin,) + place)
+            place = (call_file, call_line)
+        return ret + [(name,) + place]
+
+
+class Breakpad(Code):
     """A reader of the format's description, which says what may be where."""
 
     def __init__(self, path, new):
@@ -111,49 +145,189 @@ class Breakpad:
         assert f[1] == "CFI"
         self.cfi.append(f[2:])
 
-    def places(self):
-        for f in self.funcs:
-            at = {f["lo"], f["hi"] - 1}
-            for lo, hi, _ in f["rows"]:
-                at |= {lo, hi - 1}
-            for i in f["inlines"]:
-                for lo, hi in i[4]:
-                    at |= {lo, hi - 1}
-            for a in at:
-                yield f["lo"], a
 
-    def frames(self, a):
-        """What a reader of the format says, innermost first: name, file, line."""
-        f = self.index.at(a)
-        if not f:
-            return None
-        name, place = f["name"], f["line"].at(a) or ("??", 0)
-        inside = sorted((i for i in f["inlines"] if any(lo <= a < hi for lo, hi in i[4])), key=lambda i: i[0])
-        assert [i[0] for i in inside] == list(range(len(inside))), "nest levels at %x" % a
-        ret = []
-        for level, call_line, call_file, origin, _ in reversed(inside):
-            ret.append((origin,) + place)
-            place = (call_file, call_line)
-        return ret + [(name,) + place]
+class Gsym(Code):
+    """A reader of GSYM, version 1, with the information of LLVM 20."""
+
+    demangled = False
+
+    def __init__(self, path, new):
+        self.data = open(path, "rb").read()
+        magic, version, width, uuid, base, n, self.str_off, self.str_size = struct.unpack_from("<IHBBQIII", self.data)
+        ident = re.search("Build ID: ([0-9a-f]+)", run("readelf", "-nW", new)).group(1)
+        assert (magic, version) == (0x4753594D, 1) and self.data[28 : 28 + uuid].hex() == ident and self.string(0) == ""
+        starts = [base + int.from_bytes(self.data[48 + i * width : 48 + (i + 1) * width], "little") for i in range(n)]
+        assert starts == sorted(set(starts))
+        at = (48 + n * width + 3) & ~3
+        offs = struct.unpack_from("<%dI" % n, self.data, at)
+        (n_files,) = struct.unpack_from("<I", self.data, at + 4 * n)
+        self.files = []
+        for i in range(n_files):
+            d, b = (self.string(v) for v in struct.unpack_from("<II", self.data, at + 4 * n + 4 + 8 * i))
+            self.files.append(d + ("/" if d and d != "/" else "") + b)
+        assert all(o % 4 == 0 for o in offs)
+        self.funcs = [self.info(a, o)[0] for a, o in zip(starts, offs)]
+        self.index = Ranges([(f["lo"], f["hi"], f) for f in self.funcs])
+
+    def string(self, off):
+        assert off < self.str_size
+        start = self.str_off + off
+        return self.data[start : self.data.index(0, start)].decode("utf-8", "surrogateescape")
+
+    def leb(self, at, signed=False):
+        v = shift = 0
+        while True:
+            b = self.data[at]
+            at += 1
+            v |= (b & 0x7F) << shift
+            shift += 7
+            if b < 0x80:
+                return v - (1 << shift) if signed and b & 0x40 else v, at
+
+    def info(self, lo, at):
+        size, name = struct.unpack_from("<II", self.data, at)
+        f = {"lo": lo, "hi": lo + size, "m": False, "name": self.string(name), "rows": [], "inlines": [], "members": [], "calls": []}
+        at += 8
+        assert name
+        while True:
+            kind, n = struct.unpack_from("<II", self.data, at)
+            at += 8
+            if not kind:
+                assert not n
+                break
+            stop = {1: self.lines, 2: self.inline, 3: self.merged, 4: self.sites}[kind](f, at)
+            assert stop == at + n, "information of type %d in %s" % (kind, f["name"])
+            at += n
+        f["line"] = Ranges(f["rows"])
+        f["m"] = bool(f["members"])
+        return f, at
+
+    def lines(self, f, at):
+        least, at = self.leb(at, True)
+        most, at = self.leb(at, True)
+        line, at = self.leb(at)
+        a, file, rows = f["lo"], 1, []
+        while True:
+            op = self.data[at]
+            at += 1
+            if op == 0:
+                break
+            if op == 1:
+                file, at = self.leb(at)
+            elif op == 3:
+                step, at = self.leb(at, True)
+                line += step
+            else:
+                if op == 2:
+                    step, at = self.leb(at)
+                    a += step
+                else:
+                    line += least + (op - 4) % (most - least + 1)
+                    a += (op - 4) // (most - least + 1)
+                assert f["lo"] <= a < f["hi"] and line >= 0
+                rows.append((a, self.files[file], line))
+        for i, (a, file, line) in enumerate(rows):
+            end = rows[i + 1][0] if i + 1 < len(rows) else f["hi"]
+            if end > a and line:
+                f["rows"].append((a, end, (file, line)))
+        return at
+
+    def inline(self, f, at):
+        def node(at, base, depth, around):
+            n, at = self.leb(at)
+            if not n:
+                return None, at
+            ranges = []
+            for _ in range(n):
+                off, at = self.leb(at)
+                size, at = self.leb(at)
+                ranges.append((base + off, base + off + size))
+            assert ranges == sorted(ranges) and all(any(a <= lo < hi <= b for a, b in around) for lo, hi in ranges), "child outside"
+            children, name = self.data[at], self.string(int.from_bytes(self.data[at + 1 : at + 5], "little"))
+            file, at = self.leb(at + 5)
+            line, at = self.leb(at)
+            if depth < 0:
+                assert name == f["name"] and ranges == around and not file
+            else:
+                f["inlines"].append((depth, line, self.files[file], name, ranges))
+            while children:
+                child, at = node(at, ranges[0][0], depth + 1, ranges)
+                if child is None:
+                    break
+            return True, at
+
+        return node(at, f["lo"], -1, [(f["lo"], f["hi"])])[1]
+
+    def merged(self, f, at):
+        (n,) = struct.unpack_from("<I", self.data, at)
+        at += 4
+        for _ in range(n):
+            (size,) = struct.unpack_from("<I", self.data, at)
+            member, stop = self.info(f["lo"], at + 4)
+            assert stop == at + 4 + size and member["hi"] == f["hi"]
+            f["members"].append(member)
+            at = stop
+        return at
+
+    def sites(self, f, at):
+        (n,) = struct.unpack_from("<I", self.data, at)
+        at += 4
+        for _ in range(n):
+            off, flags, k = struct.unpack_from("<QBI", self.data, at)
+            assert flags == 1 and k
+            names = [self.string(v) for v in struct.unpack_from("<%dI" % k, self.data, at + 13)]
+            f["calls"].append((f["lo"] + off, names))
+            at += 13 + 4 * k
+        return at
+
+
+class Json(Code):
+    """The form that icfold-symbols(1) describes."""
+
+    def __init__(self, path, new):
+        doc = json.load(open(path))
+        ident = re.search("Build ID: ([0-9a-f]+)", run("readelf", "-nW", new)).group(1)
+        assert doc["version"] == 1 and doc["module"]["build_id"] == ident
+        self.funcs = [self.function(f, f) for f in doc["functions"]]
+        self.index = Ranges([(f["lo"], f["hi"], f) for f in self.funcs])
+
+    def function(self, f, whole):
+        def span(r):
+            lo = int(r["address"], 16)
+            return lo, lo + r["size"]
+
+        lo, hi = span(whole)
+        rows = [span(r) + ((r["file"], r["line"]),) for r in f["lines"]]
+        ret = {"lo": lo, "hi": hi, "m": len(f.get("members", [])) > 1, "name": f["name"], "rows": rows, "line": Ranges(rows)}
+        ret["inlines"] = [(i["depth"], i.get("call_line", 0), i.get("call_file", ""), i["name"], [span(r) for r in i["ranges"]]) for i in f["inlines"]]
+        ret["members"] = [self.function(m, whole) for m in f.get("members", []) if not m["kept"]]
+        ret["linkage"] = f["linkage_name"]
+        ret["calls"] = [(int(c["return_address"], 16), ["^" + re.escape(n) + "$" for n in c["callees"]]) for c in f["calls"]]
+        return ret
 
 
 def old_of(reader, old, new):
-    """[(place in NEW, the same in OLD)]"""
-    by_name, _, _ = functions(old)
+    """(function, place in NEW, the same in OLD)"""
+    by_name, old_address, _ = functions(old)
     _, by_address, _ = functions(new)
     starts = sorted(by_address)
-    for start, a in reader.places():
-        i = bisect.bisect_right(starts, a) - 1
-        if i < 0 or a >= starts[i] + by_address[starts[i]][1]:
-            continue
-        name, _ = by_address[starts[i]]
-        if name in by_name:
-            yield a, by_name[name] + a - starts[i]
+    for f, shares, a in reader.places():
+        if shares:
+            # Its linkage name, under which OLD knows it.
+            name, start = f.get("linkage", f["name"]), f["lo"]
+        else:
+            i = bisect.bisect_right(starts, a) - 1
+            if i < 0 or a >= starts[i] + by_address[starts[i]][1]:
+                continue
+            start = starts[i]
+            name, _ = by_address[start]
+        if name in by_name and by_name[name] in old_address:
+            yield f, a, by_name[name] + a - start
 
 
-def symbolize(path, places):
+def symbolize(path, places, demangled):
     text = "".join("0x%x\n" % a for a in places)
-    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--demangle", "--obj=" + path, input=text)
+    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--demangle" if demangled else "--no-demangle", "--obj=" + path, input=text)
     for block in out.strip().split("\n\n"):
         lines = block.split("\n")
         yield [(lines[i],) + tuple(parse_place(lines[i + 1])) for i in range(0, len(lines), 2)]
@@ -165,20 +339,87 @@ def parse_place(s):
 
 
 def judge_frames(reader, old, new):
-    pairs = sorted(set(old_of(reader, old, new)))
+    cases = list(old_of(reader, old, new))
     wrong = 0
-    for (a, _), want in zip(pairs, symbolize(old, [o for _, o in pairs])):
+    # One of several names of a function is as good as another.
+    _, _, names = functions(old)
+    same = {n: min(known) for known in names.values() for n in known}
+    for (f, a, _), want in zip(cases, symbolize(old, [o for _, _, o in cases], reader.demangled)):
         # A line of 0 is no line, and then the file says nothing.
         want = [(n, f if l else "??", l) for n, f, l in want]
-        said = [(n, f if l else "??", l) for n, f, l in reader.frames(a)]
+        said = [(n, f if l else "??", l) for n, f, l in reader.frames(f, a)]
         # What llvm-symbolizer cannot demangle icfold may, and expressions in names are spelled differently.
-        want = [(s[0] if w[0].startswith("_Z") or "decltype" in w[0] and "decltype" in s[0] else w[0],) + w[1:] for w, s in zip(want, said)] + want[len(said) :]
+        if reader.demangled:
+            want = [(s[0] if w[0].startswith("_Z") or "decltype" in w[0] and "decltype" in s[0] else w[0],) + w[1:] for w, s in zip(want, said)] + want[len(said) :]
+        else:
+            want, said = ([(same.get(n, n), f, l) for n, f, l in x] for x in (want, said))
         if want != said:
             wrong += 1
             if wrong <= 5:
                 k = next((i for i, (x, y) in enumerate(zip(want, said)) if x != y), min(len(want), len(said)))
-                print("0x%x: level %d of %d: expected %s, found %s of %d" % (a, k, len(want), want[k : k + 1], said[k : k + 1], len(said)))
-    return len(pairs), wrong
+                print("0x%x %s: level %d of %d: expected %s, found %s of %d" % (a, f["name"], k, len(want), want[k : k + 1], said[k : k + 1], len(said)))
+    return len(cases), wrong
+
+
+def loads_of(path):
+    data = open(path, "rb").read()
+    loads = [[int(x, 16) for x in l.split()[1:5]] for l in run("readelf", "-lW", path).splitlines() if l.split()[:1] == ["LOAD"]]
+    return lambda a: next((data[off + a - va :][:8] for off, va, _, size in loads if va <= a < va + size), b"")
+
+
+def judge_calls(reader, old, new):
+    """The direct call or jump before a call site leads, in OLD, to a function that is said to be called; and each pattern names one."""
+    by_name, _, names = functions(old)
+    _, by_address, _ = functions(new)
+    known = {n for k in names.values() for n in k}
+    code, arm = loads_of(old), "AArch64" in run("readelf", "-hW", new)
+    n = wrong = 0
+    for f in reader.funcs:
+        for g in [f] + f["members"]:
+            name = g.get("linkage", g["name"]) if g is not f else by_address.get(f["lo"], ("",))[0]
+            for site, patterns in g["calls"]:
+                fault = [p for p in patterns if not any(re.search(p, k) for k in known)] if len(known) * len(patterns) < 100000 else []
+                if name in by_name:
+                    at = by_name[name] + site - g["lo"]
+                    word = int.from_bytes(code(at - 4)[:4], "little")
+                    to = None
+                    if arm and word >> 26 & 31 == 5:
+                        to = at - 4 + ((word & 0x3FFFFFF ^ 0x2000000) - 0x2000000) * 4
+                    elif not arm and code(at - 5)[:1] in (b"\xe8", b"\xe9") and len(patterns) == 1:
+                        to = at + int.from_bytes(code(at - 4)[:4], "little", signed=True)
+                    if to in names and not any(re.search(p, k) for p in patterns for k in names[to]):
+                        fault.append(sorted(names[to]))
+                n += 1
+                if fault:
+                    wrong += 1
+                    if wrong <= 5:
+                        print("0x%x: %s: calls %s: %s" % (site, name, patterns[:3], fault[:3]))
+    return n, wrong
+
+
+def gsymutil(path, places):
+    """What llvm-gsymutil says of places: [[(name, file:line)]]."""
+    out = run("llvm-gsymutil-19", "--addresses-from-stdin", input="".join("0x%x %s\n" % (a, path) for a in places))
+    for block in out.strip("\n").split("\n\n"):
+        said = []
+        for line in block.split("\n"):
+            m = re.match(r"(?:0x[0-9a-f]+:)?\s+(.*?)(?: \+ \d+)?(?: @ (.*?))?(?: \[inlined\])?$", line)
+            said.append((m.group(1), m.group(2)))
+        yield said
+
+
+def judge_gsymutil(reader, old, new, path):
+    """Lookups in both files by LLVM's reader: the same lines and inlined calls."""
+    cases = [(a, o) for f, a, o in old_of(reader, old, new) if not any(f is m for g in reader.funcs for m in g["members"])] if len(reader.funcs) < 100 else []
+    n = wrong = 0
+    places = [w for w, _ in cases]
+    for (a, o), said, want in zip(cases, gsymutil(path, places), gsymutil(old + ".gsym", [o for _, o in cases])):
+        n += 1
+        if [p for _, p in said] != [p for _, p in want]:
+            wrong += 1
+            if wrong <= 5:
+                print("0x%x: llvm-gsymutil says %s of 0x%x in its own file, and %s" % (a, want, o, said))
+    return n, wrong
 
 
 def thunks(path):
@@ -207,8 +448,9 @@ def judge_shared(reader, old, new):
     n = wrong = 0
     marked = {f["lo"]: f["m"] for f in reader.funcs}
     names = dict(names)
+    jumped = {n for k in thunks(old).values() for n in k}
     for a, jumps in thunks(new).items():
-        names[a] = names.get(a, set()) | jumps
+        names[a] = names.get(a, set()) | jumps - jumped
     for a, known in names.items():
         if a not in marked:
             continue
@@ -349,14 +591,17 @@ def judge_module(reader, new, path):
 def main():
     fmt, old, new, path = sys.argv[1:5]
     least = int(sys.argv[5]) if len(sys.argv) > 5 else 1
-    reader = {"breakpad": Breakpad}[fmt](path, new)
-    n, wrong = judge_frames(reader, old, new)
+    reader = {"breakpad": Breakpad, "gsym": Gsym, "json": Json}[fmt](path, new)
+    results = [judge_frames(reader, old, new), judge_shared(reader, old, new)]
     if fmt == "breakpad":
-        for k, w in (judge_shared(reader, old, new), judge_cfi(reader, new)):
-            n, wrong = n + k, wrong + w
-        wrong += not judge_module(reader, new, path)
+        results += [judge_cfi(reader, new), (1, int(not judge_module(reader, new, path)))]
+    else:
+        results.append(judge_calls(reader, old, new))
+    if fmt == "gsym":
+        results.append(judge_gsymutil(reader, old, new, path))
+    n, wrong = (sum(r[i] for r in results) for i in (0, 1))
     wrong += n < least
-    print("%d places, %d wrong" % (n, wrong))
+    print("%d places, %d wrong (%s)" % (n, wrong, " ".join("%d/%d" % r for r in results)) if wrong else "%d places, 0 wrong" % n)
 
 
 main()

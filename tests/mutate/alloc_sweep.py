@@ -38,6 +38,8 @@ def commands(pair):
         "symbolize --stack": ["symbolize", "--stack", "-e", out] + ask_out,
         "inlines": ["inlines", pair.name, in_],
         "symbols": ["symbols", "--format=breakpad", out],
+        "symbols, gsym": ["symbols", "--format=gsym", out],
+        "symbols, json": ["symbols", "--format=json", out],
         "dump": ["dump", "--all", out],
         "audit": ["audit", "--threads=1", "--json", in_],
         "audit --why": ["audit", "--threads=1", "--json", "--why=*", in_],

@@ -487,6 +487,8 @@ def commands(pair, side, bad, out):
     yield ["symbolize", "--stack", "--output-style=JSON", "-e", bad] + ask
     yield ["inlines", pair.name, bad]
     yield ["symbols", "--format=breakpad", bad]
+    yield ["symbols", "--format=gsym", bad]
+    yield ["symbols", "--format=json", bad]
     yield ["dump", "--all", bad]
     yield ["verify", "--threads=1"] + ([bad, other] if side == "in" else [other, bad])
     if side == "in":

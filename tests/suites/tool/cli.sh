@@ -111,7 +111,7 @@ misused '--to=gcov: must be perfscript, profgen, bolt, autofdo, pprof or collaps
 misused 'expected FILE' symbols --format=breakpad
 misused 'expected --format=FORMAT' symbols prog
 misused "unrecognized option '--frobnicate'" symbols --frobnicate prog
-misused '--format=dwarf: must be breakpad' symbols --format=dwarf prog
+misused '--format=dwarf: must be breakpad, gsym or json' symbols --format=dwarf prog
 misused 'expected two files, IN and OUT' verify prog
 misused "unrecognized option '--frobnicate'" verify --frobnicate prog prog
 misused '--icf=none: must be safe or all' verify --icf=none prog prog

@@ -4,7 +4,7 @@
 # SYMBOLS=full: ninja, protoc and sqlite, with time and memory.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-start_suite symbols python3 llvm-symbolizer-19 readelf
+start_suite symbols python3 llvm-symbolizer-19 llvm-gsymutil-19 readelf
 judge=$TESTS/judges/symfile.py
 source=$FIXTURES/profile/called.cc
 
@@ -17,8 +17,8 @@ judged() {
 # both LABEL LEAST OLD NEW: all formats of the program OLD, and of NEW, which is OLD folded.
 both() {
 	local f p
-	# shellcheck disable=SC2043
-	for f in breakpad; do
+	llvm-gsymutil-19 --convert="$3" --out-file="$3.gsym" --num-threads=1 --quiet >log 2>&1 || { skip "symbols/$1" "llvm-gsymutil: $(first_line log)"; return; }
+	for f in breakpad gsym json; do
 		for p in "$3" "$4"; do
 			if "$ICFOLD" symbols --format="$f" "$p" -o out.sym 2>err && [ ! -s err ]; then
 				judged "$1-$f-$([ "$p" = "$3" ] && echo unfolded || echo folded)" "$f" "$3" "$p" out.sym "$2"
@@ -53,6 +53,41 @@ for change in '/^INLINE 0/d' 's/^\([0-9a-f]* [0-9a-f]*\) \([0-9]*\) /\1 1\2 /' '
 	cmp -s good.sym bad.sym && continue
 	check "symbols/judge $change" "not noticed" bash -c '! python3 "$@" 2>&1 | grep -q " 0 wrong$"' - "$judge" breakpad gcc5.old gcc5.new bad.sym
 done
+
+# Formats that have call sites and merged functions are judged by them.
+"$ICFOLD" symbols --format=json gcc5.new -o good.json
+cat >change.py <<'END'
+import json, sys
+d = json.load(open("good.json"))
+for f in d["functions"]:
+    for m in f["members"][1:]:
+        if sys.argv[1] == "lines":
+            m["lines"].clear()
+    for c in f["calls"]:
+        if sys.argv[1] == "callees":
+            c["callees"] = ["main"]
+    for i in f["inlines"]:
+        if sys.argv[1] == "inlines":
+            i["call_line"] = 7
+json.dump(d, open("bad.json", "w"))
+END
+for change in lines callees inlines; do
+	python3 change.py $change
+	check "symbols/judge-$change" "not noticed" bash -c '! python3 "$@" 2>&1 | grep -q " 0 wrong$"' - "$judge" json gcc5.old gcc5.new bad.json
+done
+
+# Names of any kind.
+objcopy --redefine-sym main="$(printf 'a"\\\n\377\033')" gcc5.old odd 2>log
+for f in json breakpad gsym; do "$ICFOLD" symbols --format=$f odd -o odd.$f 2>err || not_ok "symbols/odd-$f" "$(first_line err)"; done
+cat >odd.py <<'END'
+import json
+assert any(f["linkage_name"] == 'a"\\\n\ufffd\x1b' for f in json.load(open("odd.json"))["functions"])
+text = open("odd.breakpad", "rb").read()
+assert rb"\n\xff\x1b" in text
+assert all(c == 10 or 32 <= c < 127 for c in text)
+assert b'a"\\\n\xff\x1b' in open("odd.gsym", "rb").read()
+END
+check symbols/odd-names "$(grep -a '^FUNC.* a"' odd.breakpad)" python3 odd.py
 
 # A debug file of its own: found, named, and read alone.  Its program has the unwind tables.
 objcopy --only-keep-debug gcc5.new apart.debug && objcopy --strip-debug --add-gnu-debuglink=apart.debug gcc5.new apart 2>log
