@@ -433,7 +433,7 @@ cat macros.s - >relax.s <<'END'
 	twin	twin_a
 	twin	twin_b
 	twin	twin_c
-	twin	twin_d
+	twin	twin_f
 	function near
 	adrp	x1, datum
 	add	x1, x1, #:lo12:datum
@@ -460,7 +460,7 @@ cat macros.s - >relax.s <<'END'
 	.p2align 4
 datum:	.quad	1000, 500
 END
-main_of twin_a twin_b twin_c twin_d twin_e near plain >relax.c
+main_of twin_a twin_b twin_c twin_d twin_e twin_f near plain >relax.c
 # What stands at NAME in FILE: the names of two instructions.
 two() { objdump -d --no-show-raw-insn "$1" | awk -v s="<$2>:" '$2 == s { on = 3 } on && on-- < 3 { printf "%s ", $2 }'; }
 for ld in lld mold; do
