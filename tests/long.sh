@@ -15,7 +15,7 @@ matrix   40 every combination of fixture, compiler, linker, optimisation and kin
 aarch64  40 programs for AArch64: every pair of the matrix's values, with and without relocations; other flags
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
-profile   5 programs executed step by step, ninja among them: their profiles translated; a gigabyte of text
+profile   9 programs executed step by step, ninja and protoc among them: their profiles translated, and read by others; a gigabyte of text
 symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use

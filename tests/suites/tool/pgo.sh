@@ -41,23 +41,7 @@ check pgo/clang-contrast "the profile as it was does no harm" bash -c '! cmp -s 
 bolt=
 for b in llvm-bolt-19 llvm-bolt-18 llvm-bolt none; do have $b && bolt=$b && break; done
 [ -n "$bolt" ] || { skip pgo/bolt "no llvm-bolt"; finish; }
-# What `perf2bolt` would count itself from branch records.
-cat >counts.py <<'END'
-import collections, re, sys
-branch, b, f = re.compile(r"0x([0-9a-f]+)/0x([0-9a-f]+)/"), collections.Counter(), collections.Counter()
-for line in open(sys.argv[1]):
-    v = [[int(x, 16) for x in p] for p in branch.findall(line)]
-    v = [[x if x < 1 << 32 else 0 for x in p] for p in v]
-    for i, (x, y) in enumerate(v):
-        b[x, y] += 1
-        if i and y and v[i - 1][0]:
-            f[y, v[i - 1][0]] += 1
-for (x, y), n in sorted(b.items()):
-    print("B %x %x %d 0" % (x, y, n))
-for (x, y), n in sorted(f.items()):
-    print("F %x %x %d" % (x, y, n))
-END
-for p in old new; do python3 counts.py $p.lbr >$p.pa; done
+for p in old new; do python3 "$TESTS/judges/bolt_counts.py" $p.lbr >$p.pa; done
 "$ICFOLD" profile -q --to=bolt new new.txt >translated.pa 2>log
 $bolt old --aggregate-only --pa -p old.pa -o old.fdata >log 2>&1
 $bolt old --aggregate-only --pa -p translated.pa -o translated.fdata >>log 2>&1

@@ -23,14 +23,23 @@ build() {
 	not_ok "profile/$n" "build: $(first_line log)"
 	return 1
 }
-# trace NAME [OPTION]...: runs both, with the arguments JOB, programs; NAME/old.txt, NAME/new.txt.
-job=()
+# trace NAME [OPTION]...: runs both, with the arguments JOB, programs; NAME/old.txt, NAME/new.txt.  BY=valgrind: much faster.
+job=() by=
+stepped() { # PROGRAM OPTION...
+	local prog=$1
+	shift
+	if [ -z "$by" ]; then
+		./branches "$@" "$prog" ${job[@]+"${job[@]}"}
+	else
+		valgrind -q --tool=lackey --basic-counts=no --trace-mem=yes --log-fd=9 "$prog" ${job[@]+"${job[@]}"} 9>&1 >/dev/null 2>valgrind.log | ./branches "$@" -v "$prog"
+	fi
+}
 trace() {
 	local n=$1
 	shift
 	"$ICFOLD" dump --groups --json "$n/new/p" | jq -r '.groups[].members[] | select(.thunk) | .thunk' |
 		python3 -c 'import sys; [print("%x %x" % (int(l, 16), int(l, 16) + 16)) for l in sys.stdin]' >"$n/thunks"
-	./branches "$@" "$n/old/p" ${job[@]+"${job[@]}"} >"$n/old.txt" 2>log && ./branches "$@" -t "$n/thunks" "$n/new/p" ${job[@]+"${job[@]}"} >"$n/new.txt" 2>>log
+	stepped "$n/old/p" "$@" >"$n/old.txt" 2>log && stepped "$n/new/p" "$@" -t "$n/thunks" >"$n/new.txt" 2>>log
 }
 translate() { "$ICFOLD" profile "$@"; }
 # round_trip NAME LABEL MOST [OPTION]...: at most MOST per cent may be undecided.
@@ -49,6 +58,46 @@ round_trip() {
 	check "$label-undecided" "$(first_line "$n/said")" python3 -c 'import re, sys
 s = re.search(r"undecided \((.*) %\)", open(sys.argv[1]).read())
 sys.exit(float(s.group(1)) > float(sys.argv[2]))' "$n/said" "$most"
+}
+
+# readers NAME, whose programs valgrind loaded: what llvm-profgen and BOLT make of the translated profile and of the unfolded run's differs by less than what is undecided
+# may make; of the folded program's profile as it was, by ten times as much.
+cat >apart.py <<'END'
+import collections, sys
+def counts(path):
+    c = collections.Counter()
+    for l in open(path, errors="replace"):
+        *key, n = l.split()
+        c[tuple(key)] += int(n)
+    return c
+want, ours, raw = map(counts, sys.argv[1:4])
+off = lambda x: sum(abs(want[k] - x[k]) for k in set(want) | set(x))
+total = sum(want.values())
+print("%d counts, %d differ, %d without the translation" % (total, off(ours), off(raw)))
+sys.exit(total < 10000 or off(ours) > 0.02 * total or off(raw) < 10 * off(ours))
+END
+readers() {
+	local n=$1 f to
+	for f in old new; do grep -v '^	' "$n/$f.txt" | sed '/^$/d; /MMAP/!s/^/ 0 /' >"$n/$f.lbr"; done
+	for to in profgen bolt; do translate -q --to=$to "$n/new/p" "$n/new.txt" >"$n/ours.$to" 2>log; done
+	if have llvm-profgen-19; then
+		llvm-profgen-19 --perfscript="$n/old.lbr" --binary="$n/old/p" -o "$n/old.prof" >log 2>&1
+		llvm-profgen-19 --unsymbolized-profile="$n/ours.profgen" --binary="$n/old/p" -o "$n/ours.prof" >>log 2>&1
+		llvm-profgen-19 --perfscript="$n/new.lbr" --binary="$n/new/p" -o "$n/new.prof" >>log 2>&1
+		for f in old ours new; do llvm-profdata-19 show --sample "$n/$f.prof" 2>>log | sed -nE 's/^Function: ([^:]*): [0-9]+, ([0-9]+),.*/\1 \2/p' >"$n/$f.entries"; done
+		check "profile/$n-profgen" "$(python3 apart.py "$n"/{old,ours,new}.entries)" python3 apart.py "$n"/{old,ours,new}.entries
+	else
+		skip "profile/$n-profgen" "no llvm-profgen-19"
+	fi
+	if have llvm-bolt-19; then
+		for f in old new; do python3 "$TESTS/judges/bolt_counts.py" "$n/$f.lbr" 108000 >"$n/$f.bolt"; done
+		llvm-bolt-19 "$n/old/p" --aggregate-only --pa -p "$n/old.bolt" -o "$n/old.fdata" >log 2>&1
+		llvm-bolt-19 "$n/old/p" --aggregate-only --pa -p "$n/ours.bolt" -o "$n/ours.fdata" >>log 2>&1
+		llvm-bolt-19 "$n/new/p" --aggregate-only --pa -p "$n/new.bolt" -o "$n/new.fdata" >>log 2>&1
+		check "profile/$n-bolt" "$(python3 apart.py "$n"/{old,ours,new}.fdata)" python3 apart.py "$n"/{old,ours,new}.fdata
+	else
+		skip "profile/$n-bolt" "no llvm-bolt-19"
+	fi
 }
 
 build pie safe -pie -fPIE || finish
@@ -81,6 +130,20 @@ if [ "${PROFILE:-}" = full ]; then
 		job=()
 	else
 		skip profile/ninja "$(first_line log)"
+	fi
+	# protoc writes Python for the messages of its own source, and what other programs make of both profiles.
+	mkdir -p protoc/old protoc/new protoc/out/google/protobuf
+	prog=$(bash "$TESTS/corpus.sh" protoc 2>log)
+	src=$(dirname "$prog")/src/protobuf/src
+	if ! have valgrind; then
+		skip profile/protoc "no valgrind"
+	elif [ -n "$prog" ] && [ -d "$src" ] && cp "$prog" protoc/old/p && "$ICFOLD" -q protoc/old/p -o protoc/new/p 2>>log; then
+		by=valgrind job=("-I$src" --python_out=protoc/out "$src/google/protobuf/wrappers.proto")
+		round_trip protoc branches 2 -n 32
+		round_trip protoc chains 2 -n 32 -g && readers protoc
+		by='' job=()
+	else
+		skip profile/protoc "$(first_line log)"
 	fi
 	# A gigabyte in 500 MB of address space, at 60 MB/s.
 	trace pie -n 32
