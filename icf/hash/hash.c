@@ -55,8 +55,19 @@ static struct elfrw_err *form_part(void *arg, size_t index)
 	return err;
 }
 
-/* Names the variables: by the least of the hashes of their uses, a use being a function's form and
- * which of its edges it is.  Another program with that function has the same name for it. */
+/* How a variable begins: with nothing or a zero, another byte, or an address. */
+static uint64_t beginning(const struct icf_hasher *h, uint64_t va)
+{
+	struct icf_means m;
+	const uint8_t *p = elfrw_image_at(h->prog->img, va, 1);
+	if (icf_dynreloc_at(h->prog, va) || icf_hash_word(h, va, &m))
+		return 256;
+	return p ? *p : 0;
+}
+
+/* Names the variables: by how they begin and the least of the hashes of their uses, a use being a
+ * function's form and which of its edges it is.  Another program with that function has the same
+ * name for it. */
 static void name_variables(struct icf_hasher *h)
 {
 	for (uint32_t i = 0; i < h->n_units; i++) {
@@ -81,7 +92,8 @@ static void name_variables(struct icf_hasher *h)
 	for (uint32_t i = 0; i < h->place.len; i++)
 		if (h->place.data[i].kind == ICF_PLACE_VARIABLE)
 			h->form[h->n_units + i] =
-				icf_hash_mixed(ICF_MIX_VARIABLE, h->place.data[i].key, 0);
+				icf_hash_mixed(ICF_MIX_VARIABLE, h->place.data[i].key,
+					       beginning(h, h->place.data[i].va));
 }
 
 /* Forms and edges of all nodes. */
