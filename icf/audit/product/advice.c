@@ -169,7 +169,8 @@ static void advise_copies(const struct icf_product *p, struct icf_product_advice
 	}
 	if (!n)
 		return;
-	put(&what, "Keep one file instead of %" PRIu32 " identical copies; the largest is %s", n,
+	put(&what,
+	    "Make links of the files that are copies of others (%" PRIu32 "); the largest is %s", n,
 	    largest->name);
 	put(&c, "ln -f ");
 	put_word(&c, place(&p->file.data[largest->copy_of]));

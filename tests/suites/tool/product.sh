@@ -236,6 +236,20 @@ py product/exported "
 expect('by', {x['name']: x['exported_by'] for x in J['groups']}['exported'], 'libexp.so.2')
 assert any(x['name'] == 'libexp.so.2' for x in J['exporters'])" exported.json
 
+# --- the page: its data, and what saves most, as in the text
+"$ICFOLD" audit --html=page.html "$root" >out 2>err
+check product/page "$(first_line err)" python3 -c "
+import json, re
+D = json.loads(re.search(r'<script type=\"application/json\" id=\"data\">(.*?)</script>', open('page.html').read(), re.S).group(1))
+J = json.load(open('all.json'))
+names = {f[1]: f[0] for f in D['files'] if f}
+assert sorted(names) == sorted(f['name'] for f in J['files']), names
+assert D['total']['shared'] == J['total']['shared_saving'] and D['total']['bad'] == 2
+a = [x[0] for x in D['advice']]
+assert 0 < len(a) <= 3 and a == sorted(a, reverse=True) and all(x[2] for x in D['advice']), D['advice']
+assert [x[0] for x in D['advice'] if '--icf=safe' in x[2]] == [J['total']['safe']['text_saved']], D['advice']"
+check product/advice "no command" grep -qE "^ +(icfold|for f in|ln -f|cc) " all.txt
+
 # --- two builds: p2 gets a function that p1 has, and one that is new; p3 loses its own; p4 is new
 mkdir -p old new
 cp p1 p2 p3 libprod.so.1 old
