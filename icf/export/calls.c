@@ -93,6 +93,10 @@ static struct elfrw_err *add_direct(struct icf_export *x, const struct dwr_calls
 			caller = caller_at(x, d->caller, d->site - 1);
 		if (d->caller && caller == UINT32_MAX)
 			continue;
+		/* A function calls itself, or jumps to its cold part, which has the same DIE. */
+		if (d->caller == d->die &&
+		    dwr_callchain_die_unit(dwr_lookup_tables(x->lookup), d->die, 1) != UINT32_MAX)
+			continue;
 		ELFRW_TRY(callee_name(x, d->die, &name));
 		if (!name)
 			continue;
