@@ -65,6 +65,8 @@ static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 	if (!c->in->dw || !dwarf_offdie(c->in->dw, die, &d) || dwarf_tag(&d) != DW_TAG_subprogram)
 		return false;
 	const char *name = dwarf_formstring(dwarf_attr_integrate(&d, DW_AT_linkage_name, &attr));
+	if (!name) /* before DWARF 4 */
+		name = dwarf_formstring(dwarf_attr_integrate(&d, DW_AT_MIPS_linkage_name, &attr));
 	if (!name)
 		name = dwarf_diename(&d);
 	for (struct elfrw_symbols it = elfrw_symbols(name ? s : NULL, 1);

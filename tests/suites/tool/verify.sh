@@ -279,6 +279,16 @@ END
 		check "verify/ends${relocs:+ relocs}" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 	done
 fi
+# Functions of libraries without debug information, which call tables name by declarations: before DWARF 4 their linkage names have an
+# attribute of MIPS.
+load_recipe demo
+if { compile_fixture gcc "-O2 -gdwarf-2" static "$WORK/demo" && link_fixture gcc bfd static "$WORK/demo" "$WORK/two"; } >"$WORK/log" 2>&1; then
+	"$ICFOLD" "$WORK/two" -o "$WORK/two.out" 2>"$WORK/log"
+	"$ICFOLD" verify "$WORK/two" "$WORK/two.out" >"$WORK/table" 2>&1
+	check "verify/declared" "$(grep -m 1 'call table entries: ' "$WORK/table")" grep -qx equal "$WORK/table"
+else
+	skip verify/declared "the fixture does not build: $(first_line "$WORK/log")"
+fi
 # An output of --icf=all is different for verify without this option, and verify says why.
 "$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
 "$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
