@@ -13,7 +13,7 @@ CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-missing-field-initializers
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) $(CFLAGS)
 VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/cli/version.h)
-LIBS = -ldw -lelf -larchive -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl
+LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl
 TEST_LIBS = -lcmocka
 
 SRC = $(filter-out icf/lib/%,$(wildcard $(foreach d,elfrw dwarf icf,$d/*.c $d/*/*.c $d/*/*/*.c)))

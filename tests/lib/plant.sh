@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 tool_flags=()
 ! nm "$BUILD/icfold" 2>/dev/null | grep -q __asan_init || tool_flags=("-fsanitize=address,undefined")
-tool_libs=(-ldw -lelf -larchive -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl)
+tool_libs=(-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl)
 
 # plant SUITE/NAME FILE SED: $WORK/NAME is an icfold with FILE (without .c) as SED makes it.
 plant() {

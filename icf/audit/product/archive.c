@@ -6,8 +6,7 @@
 #include "icf/audit/product/archive.h"
 #include "elfrw/base/regular.h"
 #include "icf/audit/product/collect.h"
-#include <archive.h>
-#include <archive_entry.h>
+#include "icf/audit/product/libarchive.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,6 +47,7 @@ int icf_archive_nameless(void)
 /* ---- the process that reads ---- */
 
 struct reader {
+	struct icf_libarchive lib;
 	int socket;
 	uint64_t left; /* bytes that may still be unpacked */
 	uint32_t members;
@@ -95,38 +95,38 @@ static bool send_error(struct reader *r, const char *text)
 	return send_member(r);
 }
 
-static struct archive *new_archive(void)
+static struct archive *new_archive(const struct icf_libarchive *lib)
 {
-	struct archive *a = archive_read_new();
+	struct archive *a = lib->archive_read_new();
 	if (!a)
 		return NULL;
 	/* Only what libarchive reads itself: for other filters it would start programs. */
-	archive_read_support_filter_gzip(a);
-	archive_read_support_filter_bzip2(a);
-	archive_read_support_filter_xz(a);
-	archive_read_support_filter_lzma(a);
-	archive_read_support_filter_zstd(a);
-	archive_read_support_filter_rpm(a);
-	archive_read_support_format_tar(a);
-	archive_read_support_format_cpio(a);
-	archive_read_support_format_ar(a);
-	archive_read_support_format_zip(a);
+	lib->archive_read_support_filter_gzip(a);
+	lib->archive_read_support_filter_bzip2(a);
+	lib->archive_read_support_filter_xz(a);
+	lib->archive_read_support_filter_lzma(a);
+	lib->archive_read_support_filter_zstd(a);
+	lib->archive_read_support_filter_rpm(a);
+	lib->archive_read_support_format_tar(a);
+	lib->archive_read_support_format_cpio(a);
+	lib->archive_read_support_format_ar(a);
+	lib->archive_read_support_format_zip(a);
 	/* A package of Alpine is several archives, one behind the other. */
-	archive_read_set_option(a, "tar", "read_concatenated_archives", "1");
+	lib->archive_read_set_option(a, "tar", "read_concatenated_archives", "1");
 	return a;
 }
 
 /* The next bytes of the member that A is at; 0: the end, -1: an error, which was sent. */
 static ssize_t read_block(struct reader *r, struct archive *a, uint8_t *block)
 {
-	ssize_t n = archive_read_data(a, block, BLOCK);
+	ssize_t n = r->lib.archive_read_data(a, block, BLOCK);
 	if (n > 0 && (uint64_t)n > r->left) {
 		send_error(r, TOO_MUCH);
 		r->left = 0;
 		return -1;
 	}
 	if (n < 0)
-		send_error(r, archive_error_string(a));
+		send_error(r, r->lib.archive_error_string(a));
 	else
 		r->left -= (uint64_t)n;
 	return n < 0 ? -1 : n;
@@ -175,13 +175,14 @@ static la_ssize_t read_outer(struct archive *inner, void *ctx, const void **to)
 	ssize_t n = (ssize_t)l->have;
 	l->have = 0;
 	if (!n)
-		n = archive_read_data(l->outer, l->block, BLOCK);
+		n = l->r->lib.archive_read_data(l->outer, l->block, BLOCK);
 	if (n < 0) {
-		archive_set_error(inner, EIO, "%s", archive_error_string(l->outer));
+		l->r->lib.archive_set_error(inner, EIO, "%s",
+					    l->r->lib.archive_error_string(l->outer));
 		return -1;
 	}
 	if ((uint64_t)n > l->r->left) {
-		archive_set_error(inner, EFBIG, "%s", TOO_MUCH);
+		l->r->lib.archive_set_error(inner, EFBIG, "%s", TOO_MUCH);
 		l->r->left = 0;
 		return -1;
 	}
@@ -198,20 +199,20 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 {
 	size_t n = strlen(r->m.name);
 	struct level *l = malloc(sizeof *l);
-	struct archive *inner = new_archive();
+	struct archive *inner = new_archive(&r->lib);
 	bool go = l && inner && n + 2 < sizeof r->m.name;
 	if (go) {
 		*l = (struct level){ .r = r, .outer = a, .have = (size_t)have };
 		memcpy(l->block, block, (size_t)have);
-		if (archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
-			go = send_error(r, archive_error_string(inner));
+		if (r->lib.archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
+			go = send_error(r, r->lib.archive_error_string(inner));
 		else {
 			memcpy(r->m.name + n, ":", 2);
 			go = walk(r, inner, n + 1, depth + 1);
 			r->m.name[n] = 0;
 		}
 	}
-	archive_read_free(inner);
+	r->lib.archive_read_free(inner);
 	free(l);
 	return go;
 }
@@ -219,7 +220,7 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 /* The name of a member without what would lead out of the archive; nobody opens it. */
 static void take_name(struct reader *r, struct archive_entry *e, size_t prefix)
 {
-	const char *name = archive_entry_pathname(e);
+	const char *name = r->lib.archive_entry_pathname(e);
 	if (!name)
 		name = "(a name that is no text)";
 	while (*name == '/' || (name[0] == '.' && name[1] == '/'))
@@ -257,18 +258,19 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 {
 	for (;;) {
 		struct archive_entry *e;
-		int status = archive_read_next_header(a, &e);
+		int status = r->lib.archive_read_next_header(a, &e);
 		r->m.name[prefix ? prefix - 1 : 0] = 0;
 		if (status == ARCHIVE_EOF)
 			break;
 		if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
-			return send_error(r, archive_error_string(a));
+			return send_error(r, r->lib.archive_error_string(a));
 		if (prefix)
 			r->m.name[prefix - 1] = ':';
 		if (++r->members > MAX_MEMBERS)
 			return send_error(r, "too many members: not read further") && false;
 		take_name(r, e, prefix);
-		bool wanted = archive_entry_filetype(e) == AE_IFREG && !archive_entry_hardlink(e);
+		bool wanted = r->lib.archive_entry_filetype(e) == AE_IFREG &&
+			      !r->lib.archive_entry_hardlink(e);
 		if (!take_member(r, a, wanted, depth))
 			return false;
 	}
@@ -278,19 +280,22 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 static void read_archive(const char *path, int socket)
 {
 	struct reader *r = calloc(1, sizeof *r);
-	struct archive *a = new_archive();
+	bool there = r && icf_libarchive_open(&r->lib);
+	struct archive *a = there ? new_archive(&r->lib) : NULL;
 	int fd = elfrw_open_regular(path);
 	struct stat st;
-	if (!r || !a)
+	if (!r || (there && !a))
 		_exit(1);
 	r->socket = socket;
 	r->m.fd = -1;
-	if (fd < 0 || fstat(fd, &st) != 0)
+	if (!there)
+		send_error(r, "archives need libarchive.so.13, which is not installed");
+	else if (fd < 0 || fstat(fd, &st) != 0)
 		send_error(r, strerror(errno));
 	else {
 		r->left = SPARE + RATIO * (uint64_t)st.st_size;
-		if (archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
-			send_error(r, archive_error_string(a));
+		if (r->lib.archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
+			send_error(r, r->lib.archive_error_string(a));
 		else
 			walk(r, a, 0, 0);
 	}

@@ -126,7 +126,7 @@ size=$((0x$(readelf -SW one-clang.folded | sed -n 's/.* \.debug_names *PROGBITS 
 missed=
 for ((i = 0; i < size; i += 7)); do
 	cp one-clang.folded mutant
-	printf "\\x$(printf %02x $((0x$(xxd -s $((at + i)) -l 1 -p mutant) ^ 1)))" | dd of=mutant bs=1 seek=$((at + i)) conv=notrunc 2>/dev/null
+	printf "\\x$(printf %02x $(($(od -An -tu1 -j $((at + i)) -N 1 mutant) ^ 1)))" | dd of=mutant bs=1 seek=$((at + i)) conv=notrunc 2>/dev/null
 	"$ICFOLD" verify one-clang mutant 2>&1 | grep -q 'index: .debug_names' || missed="$missed $i"
 done
 check index/verify-mutants "bytes$missed are not looked at" [ -z "$missed" -a "$size" -gt 100 ]

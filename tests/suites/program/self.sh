@@ -12,7 +12,7 @@ fi
 san=()
 nm "${objects[0]}" | grep -q __asan_ && san=("-fsanitize=address,undefined")
 load_recipe demo
-if ! gcc ${san[@]+"${san[@]}"} "${objects[@]}" -Wl,--emit-relocs -o "$WORK/self" -ldw -lelf -larchive -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/log"; then
+if ! gcc ${san[@]+"${san[@]}"} "${objects[@]}" -Wl,--emit-relocs -o "$WORK/self" -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/log"; then
 	not_ok self "does not link: $(first_line "$WORK/log")"
 	finish
 fi

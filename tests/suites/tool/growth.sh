@@ -123,7 +123,7 @@ if [ $slow = 1 ] && [ -f "$BUILD/icf/fold/partners.o" ]; then
 	python3 "$WORK/ring.py" >"$WORK/ring.s"
 	# shellcheck disable=SC2086
 	if "${CC:-gcc}" -Wl,--wrap=icf_keep_partners -o "$WORK/bold" "$WORK/bold.c" $objects \
-		-ldw -lelf -larchive -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
 		as --64 "$WORK/ring.s" -o "$WORK/ring.o" && ld --emit-relocs "$WORK/ring.o" -o "$WORK/ring" &&
 		"$WORK/bold" --emit-relocs "$WORK/ring" -o "$WORK/ring.out" >"$WORK/said"; then
 		bounded "rings that pair off/verify" 3 1000 "$ICFOLD" verify "$WORK/ring" "$WORK/ring.out"
@@ -143,7 +143,7 @@ struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_
 }' >"$WORK/weak.c"
 	# shellcheck disable=SC2086
 	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $objects \
-		-ldw -lelf -larchive -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth/gen.py" groups 8000 "$WORK"; then
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth/gen.py" groups 8000 "$WORK"; then
 		bounded "one hash for all/fold" 3 100 "$WORK/weak" -q "$WORK/groups.8000" -o "$WORK/weak.out"
 		bounded "one hash for all/verify" 3 100 "$ICFOLD" verify "$WORK/groups.8000" "$WORK/weak.out"
 	else
