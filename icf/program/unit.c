@@ -465,7 +465,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_DATA_AMONG_CODE] = "data among code, pinned",
 		[ICF_NEAR_OPAQUE] =
 			"within reach of data among code or bytes not understood, pinned",
-		[ICF_GLUED] = "falls through or is entered by a short branch",
+		[ICF_GLUED] = "falls through, or is in reach only where it is",
 		[ICF_ENTRY_POINT] = "entry point",
 		[ICF_KEEP_UNIQUE] = "kept unique on request",
 		[ICF_NAMED_SECTION] = "in a section that the program can delimit",
