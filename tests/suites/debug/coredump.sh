@@ -36,7 +36,7 @@ recorded() {
     Executable: $PWD/a prog
        Storage: none
        Message: Process 11471 (a prog) of user 0 dumped core.
-                
+
                 Stack trace of thread 11471:
                 #0  0x00007ffff7e3eeec __pthread_kill_implementation (libc.so.6 + 0x8aeec)
                 #1  0x00007ffff7deffb2 __GI_raise (libc.so.6 + 0x3bfb2)
