@@ -1,5 +1,5 @@
 #!/bin/bash
-# aarch64.sh: the debug information of AArch64 programs, call chains, cores and gdb: a share of the suites that ask
+# aarch64.sh: the debug information of AArch64 programs, call chains, cores, profiles and gdb: a share of the suites that ask
 # this of programs for this machine.  TARGET=aarch64 with one of these suites runs all of it.  Programs are built by cross compilers
 # and run by qemu, which also makes the cores; gdb-multiarch talks to qemu.
 # shellcheck source=tests/lib.sh
@@ -22,6 +22,8 @@ suite program/chains.sh
 suite debug/stack.sh
 suite debug/core.sh
 suite debug/gdb.sh
+suite debug/perf.sh
+suite tool/profile.sh
 suite debug/dwarf.sh DWARF_ONLY="gcc-2-O0 gcc-4-O0 gcc-5-O2 clang-4-O2 types-5"
 
 # --- places: three symbolizers, and icfold's own answers against llvm-symbolizer's -----------------------------------------
