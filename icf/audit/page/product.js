@@ -71,25 +71,6 @@ function showFigures() {
 	for (const b of $("mode").children) b.setAttribute("aria-pressed", +b.dataset.mode === m);
 }
 
-function showNext() {
-	$("next").replaceChildren(...D.advice.map(([size, what, command]) => {
-		const li = el("li"), line = el("div", "line"), code = el("code", "command", command), copy = el("button", "plain", "Copy");
-		copy.type = "button";
-		copy.setAttribute("aria-label", "Copy the command: " + what);
-		copy.addEventListener("click", () => {
-			const range = document.createRange();
-			range.selectNodeContents(code);
-			getSelection().removeAllRanges();
-			getSelection().addRange(range);
-			if (navigator.clipboard) navigator.clipboard.writeText(command).then(() => { copy.textContent = "Copied"; }, () => {});
-		});
-		line.append(el("b", "", bytes(size)), el("span", "", what));
-		li.append(line, code, copy);
-		return li;
-	}));
-	if (!D.advice.length) $("next").append(el("li", "muted", "Nothing: no function is there twice, and none is unused."));
-}
-
 /* ---- tables ---- */
 function more(place, shown, all, step, act) {
 	place.replaceChildren();
@@ -248,7 +229,7 @@ document.addEventListener("keydown", e => {
 });
 showHead();
 showFigures();
-showNext();
+showNext(D.advice, bytes);
 showFiles();
 showGroups();
 showTable();

@@ -38,16 +38,8 @@ static void print_totals(FILE *f, const struct icf_product *p)
 
 static void print_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_product_advice *a = calloc(ICF_PRODUCT_ADVICE, sizeof *a);
-	unsigned n = a ? icf_product_advise(p, a) : 0;
-	if (n)
-		fputs("\nWhat saves most\n", f);
-	for (unsigned k = 0; k < n; k++) {
-		fprintf(f, "%10" PRIu64 "   ", a[k].bytes);
-		elfrw_put_printable_line(f, a[k].what);
-		fprintf(f, "%13s", "");
-		elfrw_put_printable_line(f, a[k].command);
-	}
+	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	icf_advice_text(f, a, a ? icf_product_advise(p, a) : 0);
 	free(a);
 }
 
