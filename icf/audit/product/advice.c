@@ -19,27 +19,30 @@ static const char *place(const struct icf_product_file *f)
 	return colon ? colon + 1 : f->name;
 }
 
-static uint64_t folding(const struct icf_product_file *f)
+typedef uint64_t (*measure_fn)(const struct icf_product *, const struct icf_product_file *);
+
+static uint64_t folding(const struct icf_product *p, const struct icf_product_file *f)
 {
-	return f->facts.saved[ICF_AUDIT_SAFE];
+	(void)p;
+	return f->state == ICF_FILE_DONE ? f->facts.saved[ICF_AUDIT_SAFE] : 0;
 }
 
-static uint64_t removing(const struct icf_product_file *f)
+static uint64_t removing(const struct icf_product *p, const struct icf_product_file *f)
 {
-	return f->facts.unused;
+	(void)p;
+	return f->state == ICF_FILE_DONE ? f->facts.unused : 0;
 }
 
 /* The FEW files with most by MEASURE; their number. */
-static unsigned best(const struct icf_product *p,
-		     uint64_t (*measure)(const struct icf_product_file *), uint32_t id[FEW])
+static unsigned best(const struct icf_product *p, measure_fn measure, uint32_t id[FEW])
 {
 	unsigned n = 0;
 	for (size_t k = 0; k < p->file.len; k++) {
 		const struct icf_product_file *f = &p->file.data[k];
-		if (f->state != ICF_FILE_DONE || !measure(f))
+		if (!measure(p, f))
 			continue;
 		unsigned at = n;
-		while (at && measure(f) > measure(&p->file.data[id[at - 1]]))
+		while (at && measure(p, f) > measure(p, &p->file.data[id[at - 1]]))
 			at--;
 		if (at == FEW)
 			continue;
@@ -53,22 +56,25 @@ static unsigned best(const struct icf_product *p,
 
 static void advise_files(const struct icf_product *p, struct icf_advice *a, bool gc)
 {
-	uint64_t (*measure)(const struct icf_product_file *) = gc ? removing : folding;
+	measure_fn measure = gc ? removing : folding;
 	const char *option = gc ? "--gc-functions --icf=none" : "--icf=safe";
 	uint32_t id[FEW];
 	unsigned n = best(p, measure, id);
 	for (unsigned k = 0; k < n; k++)
-		a->bytes += measure(&p->file.data[id[k]]);
+		a->bytes += measure(p, &p->file.data[id[k]]);
 	icf_advice_what(a, gc ? "Remove the functions that nothing uses, from "
-			      : "Fold the identical functions in each of ");
+			      : "Fold the identical functions ");
 	if (n == 1) {
-		icf_advice_what(a, "%s", p->file.data[id[0]].name);
+		icf_advice_what(a, gc ? "%s" : "in %s", p->file.data[id[0]].name);
 		icf_advice_command(a, "icfold %s", option);
 		icf_advice_word(a, place(&p->file.data[id[0]]));
 		icf_advice_command(a, " -o folded");
 		return;
 	}
-	icf_advice_what(a, "the %u files that have most of them", n);
+	icf_advice_what(a,
+			gc ? "the %u files that have most of them"
+			   : "in each of the %u files that have most of them",
+			n);
 	icf_advice_command(a, "for f in");
 	for (unsigned k = 0; k < n; k++)
 		icf_advice_word(a, place(&p->file.data[id[k]]));
@@ -111,31 +117,48 @@ static void advise_pair(const struct icf_product *p, struct icf_advice *a)
 	icf_advice_word(a, place(&p->file.data[x->b]));
 }
 
+/* Can a link lead from A to B?  Both are files, or members of the same archive. */
+static bool together(const struct icf_product_file *a, const struct icf_product_file *b)
+{
+	size_t n = (size_t)(place(a) - a->name);
+	if (a->path || b->path)
+		return a->path && b->path;
+	return n == (size_t)(place(b) - b->name) && memcmp(a->name, b->name, n) == 0;
+}
+
+/* The bytes that a link to the file that F is a copy of saves. */
+static uint64_t linking(const struct icf_product *p, const struct icf_product_file *f)
+{
+	const struct icf_product_file *of =
+		f->state == ICF_FILE_COPY ? &p->file.data[f->copy_of] : NULL;
+	if (!of || !together(f, of) || f->size != of->size ||
+	    memcmp(f->facts.content, of->facts.content, sizeof f->facts.content) != 0 ||
+	    (f->path && f->dev == of->dev && f->ino == of->ino))
+		return 0;
+	return f->size;
+}
+
 static void advise_copies(const struct icf_product *p, struct icf_advice *a)
 {
-	const struct icf_product_file *largest = NULL;
-	uint32_t n = 0;
-	for (size_t k = 0; k < p->file.len; k++) {
-		const struct icf_product_file *f = &p->file.data[k];
-		const struct icf_product_file *of =
-			f->state == ICF_FILE_COPY ? &p->file.data[f->copy_of] : NULL;
-		if (!of || f->size != of->size ||
-		    (f->path && f->dev == of->dev && f->ino == of->ino))
-			continue;
-		n++;
+	uint32_t id[FEW], n_all = 0;
+	unsigned n = best(p, linking, id);
+	for (size_t k = 0; k < p->file.len; k++)
+		n_all += linking(p, &p->file.data[k]) != 0;
+	for (unsigned k = 0; k < n; k++) {
+		const struct icf_product_file *f = &p->file.data[id[k]];
 		a->bytes += f->size;
-		if (!largest || f->size > largest->size)
-			largest = f;
+		icf_advice_command(a, k ? " && ln -f" : "ln -f");
+		icf_advice_word(a, place(&p->file.data[f->copy_of]));
+		icf_advice_word(a, place(f));
 	}
-	if (!n)
-		return;
-	icf_advice_what(a,
-			"Make links of the files that are copies of others (%" PRIu32
-			"); the largest is %s",
-			n, largest->name);
-	icf_advice_command(a, "ln -f");
-	icf_advice_word(a, place(&p->file.data[largest->copy_of]));
-	icf_advice_word(a, place(largest));
+	if (n < n_all)
+		icf_advice_what(a,
+				"Make links of the %u largest of the %" PRIu32
+				" files that are copies of others",
+				n, n_all);
+	else
+		icf_advice_what(a, n == 1 ? "Make a link of the file that is a copy of another"
+					  : "Make links of the files that are copies of others");
 }
 
 unsigned icf_product_advise(const struct icf_product *p, struct icf_advice *ret)

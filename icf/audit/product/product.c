@@ -97,8 +97,11 @@ static struct elfrw_err *settle_copies(struct icf_product *p)
 		const struct icf_product_file *of = &p->file.data[f->copy_of];
 		if (of->state == ICF_FILE_BAD)
 			ELFRW_TRY(icf_product_bad(f, "%s", of->why));
-		else
+		else {
+			const uint64_t content[2] = { f->facts.content[0], f->facts.content[1] };
 			f->facts = of->facts;
+			memcpy(f->facts.content, content, sizeof content);
+		}
 	}
 	return NULL;
 }

@@ -196,20 +196,20 @@ static void print_copies(FILE *f, const struct icf_product *p, const struct icf_
 
 static void print_bad(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
 {
-	uint32_t shown = 0;
+	uint32_t n, shown = 0;
+	uint32_t *id = icf_product_order(p, opt, ICF_FILE_BAD, &n);
 	if (p->bad)
 		fprintf(f, "\nNot analysed: %" PRIu32 "\n", p->bad);
-	for (size_t k = 0; k < p->file.len; k++) {
-		const struct icf_product_file *x = &p->file.data[k];
-		if (x->state != ICF_FILE_BAD || (opt->top && shown++ >= opt->top))
-			continue;
+	for (uint32_t k = 0; id && k < n && (!opt->top || k < opt->top); k++, shown++) {
+		const struct icf_product_file *x = &p->file.data[id[k]];
 		fputs("  ", f);
 		elfrw_put_printable(f, x->name);
 		fputs(": ", f);
 		elfrw_put_printable_line(f, x->why ? x->why : "out of memory");
 	}
-	if (opt->top && shown > opt->top)
-		fprintf(f, "  %" PRIu32 " more\n", shown - opt->top);
+	if (shown < p->bad)
+		fprintf(f, "  %" PRIu32 " more\n", p->bad - shown);
+	free(id);
 }
 
 struct elfrw_err *icf_product_print_text(FILE *f, const struct icf_product *p,
