@@ -16,10 +16,12 @@
  *   - The name of a relocation against a section says nothing, and distances inside one input
  *     section need no relocation.  If a target is no address point, it may be an anchor, from which
  *     the code reaches all objects of its input section: merged globals, section anchors, distances
- *     between objects.  All objects around it live together, up to one that is known to have an
- *     input section of its own (weak symbols of C++ have: the linker chooses among such sections),
- *     or to come from another object file: behind a local object of one file, a local object of
- *     another one is in another input section.
+ *     between objects.  GCC's anchors for AArch64 may be address points: there, what has no name
+ * may be an anchor anywhere (local classes of one file: it counts from the first table).  All
+ * objects around it live together, up to one that is known to have an input section of its own
+ * (weak symbols of C++ have: the linker chooses among such sections), or to come from another
+ * object file: behind a local object of one file, a local object of another one is in another input
+ * section.
  *   - A label without type or size may delimit a list that the program walks through, as
  *     __start_NAME and a linker script's labels do: all objects of its section are used.
  *   - What is exported is used: other modules find it by name, COPY relocations by address.
@@ -260,16 +262,30 @@ static void use_section(struct icf_objects *o, uint32_t shndx)
 		use(o, i);
 }
 
+/* Is PLACE in a virtual table, VTT or type_info? */
+static bool in_cxx_data(const struct icf_objects *o, uint64_t place)
+{
+	size_t i = behind(o, place);
+	return i && place < o->v.data[i - 1].end && (o->v.data[i - 1].flags & (TABLE | TYPE));
+}
+
 /* Does VA alone say which object is meant, and that it is reached from VA only?  So it is at the
- * address points of virtual tables, behind at least two words; in VTTs; and at type_infos. */
-static bool is_point(const struct icf_objects *o, uint64_t va)
+ * address points of virtual tables, behind at least two words; in VTTs; and at type_infos.  Where
+ * addresses are made of halves, compilers count from one anchor to all that an input section holds,
+ * and the anchor may be at any of these places; then only the name SYM tells, or that X is alone.
+ */
+static bool is_point(const struct icf_objects *o, const Elf64_Sym *sym, uint64_t va)
 {
 	size_t i = behind(o, va);
 	const struct icf_object *x = i ? &o->v.data[i - 1] : NULL;
 	if (!x || va >= x->end)
 		return false;
+	bool named = sym && ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_value == x->start;
+	if (!named && !(x->flags & ALONE) && o->prog->arch->low_form &&
+	    !in_cxx_data(o, o->now.place))
+		return false;
 	if (x->flags & TABLE)
-		return (va - x->start) % 8 == 0;
+		return (va - x->start) % 8 == 0 && (named || va > x->start);
 	return (x->flags & TYPE) && va == x->start;
 }
 
@@ -309,7 +325,7 @@ static void refer(struct icf_objects *o, const Elf64_Sym *sym, uint64_t va)
 	touch(o, va);
 	if (sym && ELF64_ST_TYPE(sym->st_info) == STT_TLS)
 		return;
-	if (!is_point(o, va))
+	if (!is_point(o, sym, va))
 		use_around(o, va);
 	if (!sym || sym->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym->st_info) == STT_SECTION)
 		return;

@@ -114,7 +114,7 @@ all_classes() {
 if part_wanted objects; then all_classes; fi
 
 # Ways to use a table that are hard to see, one in each program.
-table_ways="BEFORE ANCHOR NEIGHBOUR MERGED DELIMITED SECTION SIZE ALIAS THREAD ODD WORD DISTANCE CONSTANT GOT MIDDLE CHAIN"
+table_ways="BEFORE ANCHOR START NEIGHBOUR MERGED DELIMITED SECTION SIZE ALIAS THREAD ODD WORD DISTANCE CONSTANT GOT MIDDLE CHAIN"
 # table NAME WAY FLAG...
 table() {
 	local name=$1 way=$2
