@@ -297,6 +297,13 @@ const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_u
 /* The unit that holds VA, or ICF_NONE. */
 uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
 
+/* The same for a series of places in order: LAST is the answer for the place before. */
+static inline uint32_t icf_unit_near(const struct icf_program *prog, uint64_t va, uint32_t last)
+{
+	const struct icf_unit *u = last == ICF_NONE ? NULL : &prog->unit.data[last];
+	return u && va >= u->start && va < u->end ? last : icf_unit_at(prog, va);
+}
+
 /* Is VA in an executable section?  Does one end there? */
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);
 bool icf_ends_exec(const struct icf_program *prog, uint64_t va);

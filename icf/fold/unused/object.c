@@ -91,7 +91,9 @@ static const struct elfrw_section *data_section(const struct icf_program *prog,
 /* The first object that begins behind VA. */
 static size_t behind(const struct icf_objects *o, uint64_t va)
 {
-	return LOWER_BOUND(0, o->v.len, mid, o->v.data[mid].start <= va);
+	size_t from, to;
+	elfrw_starts_range(&o->at, va, &from, &to);
+	return LOWER_BOUND(from, to, mid, o->v.data[mid].start <= va);
 }
 
 static struct elfrw_err *read_symbols(struct icf_objects *o)
@@ -200,8 +202,11 @@ static struct elfrw_err *open_relocs(struct icf_objects *o)
 						: NULL;
 		if (err == &elfrw_err_nomem)
 			return err;
-		if (err)
+		if (err) {
 			o->v.len = 0;
+			elfrw_blocks_deinit(&o->at.blocks);
+			o->at = (struct elfrw_starts){ 0 };
+		}
 		elfrw_err_free(err);
 	}
 	return NULL;
@@ -212,12 +217,17 @@ struct elfrw_err *icf_objects_init(struct icf_objects *ret, const struct icf_pro
 	*ret = (struct icf_objects){ .prog = prog };
 	ELFRW_TRY(read_symbols(ret));
 	join(ret);
+	if (!elfrw_starts_make(&ret->at, ret->v.len ? &ret->v.data->start : NULL,
+			       sizeof *ret->v.data, ret->v.len))
+		return &elfrw_err_nomem;
 	find_labels(ret);
 	find_arrays(ret);
 	ret->queue = malloc((ret->v.len + 1) * sizeof *ret->queue);
+	ret->first_rel = calloc(prog->unit.len + 1, sizeof *ret->first_rel);
+	ret->around = calloc(ret->v.len + 1, sizeof *ret->around);
 	ret->mortal = calloc(prog->img->n_sections + 1, sizeof *ret->mortal);
 	ret->rel = calloc(prog->img->n_sections + 1, sizeof *ret->rel);
-	if (!ret->queue || !ret->mortal || !ret->rel)
+	if (!ret->queue || !ret->first_rel || !ret->around || !ret->mortal || !ret->rel)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < ret->v.len; i++)
 		ret->mortal[ret->v.data[i].shndx] += (ret->v.data[i].flags & MORTAL) != 0;
@@ -230,7 +240,10 @@ void icf_objects_deinit(struct icf_objects *o)
 		elfrw_relocs_close(&o->rel[i]);
 	free(o->rel);
 	free(o->mortal);
+	free(o->around);
+	free(o->first_rel);
 	free(o->queue);
+	elfrw_blocks_deinit(&o->at.blocks);
 	VEC_FREE(&o->v);
 }
 
@@ -310,6 +323,9 @@ static void use_around(struct icf_objects *o, uint64_t va)
 		use(o, i - 1);
 		return;
 	}
+	if (o->around[i] == shndx)
+		return;
+	o->around[i] = shndx;
 	uint32_t file = 0;
 	for (size_t k = i; k-- && same_input(&o->v.data[k], shndx, &file);)
 		use(o, k);
@@ -365,7 +381,7 @@ void icf_objects_of_unit(struct icf_objects *o, uint32_t i)
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	const struct elfrw_relocs *rel = &o->rel[prog->exec.data[u->sec].shndx];
 	uint32_t k = 0;
-	for (size_t r = elfrw_relocs_from(rel, u->start);; r++) {
+	for (size_t r = o->first_rel[i] ? o->first_rel[i] - 1 : rel->n;; r++) {
 		bool end = r >= rel->n || rel->rela[r].r_offset >= u->end;
 		uint64_t place = end ? u->end : rel->rela[r].r_offset;
 		for (; k < u->n_ref && u->start + ref[k].off < place; k++) {
@@ -445,7 +461,7 @@ static void refer_dynamic(struct icf_objects *o, const struct icf_dynreloc *d)
 		return;
 	touch(o, d->addend);
 	/* Slots that the linker makes hold the address of a symbol. */
-	if (!has_reloc(o, d->place) && !(i && o->v.data[i - 1].start == d->addend))
+	if (!(i && o->v.data[i - 1].start == d->addend) && !has_reloc(o, d->place))
 		use_around(o, d->addend);
 }
 
@@ -492,10 +508,14 @@ static void section_roots(struct icf_objects *o, uint32_t shndx)
 	const struct elfrw_section *s = &prog->img->section[shndx];
 	const struct elfrw_relocs *rel = &o->rel[shndx];
 	bool code = s->hdr.sh_flags & SHF_EXECINSTR;
+	uint32_t unit = ICF_NONE;
 	for (size_t r = 0; r < rel->n; r++) {
 		const Elf64_Rela *x = &rel->rela[r];
 		o->now = (struct icf_use){ x->r_offset, ICF_NONE, ICF_USE_DATA };
-		if (code && icf_unit_at(prog, x->r_offset) == ICF_NONE)
+		unit = code ? icf_unit_near(prog, x->r_offset, unit) : ICF_NONE;
+		if (unit != ICF_NONE && !o->first_rel[unit])
+			o->first_rel[unit] = r + 1;
+		if (code && unit == ICF_NONE)
 			refer_somewhere(o, rel->symtab, x);
 		else if (!code && !icf_objects_hold(o, x->r_offset, 1))
 			refer_in_data(o, s, rel->symtab, x);
