@@ -243,6 +243,8 @@ void icf_audit_normalise(char *path); /* source.c */
 void icf_audit_library(const char *path, char *buf, size_t size); /* source.c */
 struct elfrw_err *icf_audit_compare(struct icf_audit *a,
 				    const struct icf_audit_options *opt); /* near.c */
+/* The part of it that says why functions stay; it finds no near misses. */
+struct elfrw_err *icf_audit_explain(struct icf_audit *a, unsigned threads); /* near.c */
 struct elfrw_err *icf_audit_groups(struct icf_audit *a,
 				   const struct icf_audit_options *opt); /* table.c */
 
