@@ -459,8 +459,8 @@ if [ "${AARCH64:-}" = full ]; then
 	done <<'END'
 bti ^(eh|demo|unwind).gcc -mbranch-protection=standard
 bti-clang ^(demo|recur).clang -mbranch-protection=standard
-tiny ^(recur|c.plain|switches|addr|unused).gcc.O[02s].nopie -mcmodel=tiny
-large ^(demo|switches|c.plain|recur|hotcold|eh|addr).*_(nopie|static)_ -mcmodel=large
+tiny ^(recur|c.plain|addr).gcc.O[02s].nopie -mcmodel=tiny
+large ^(demo|switches|c.plain|recur|hotcold|addr).*_(nopie|static)_ -mcmodel=large
 page4 ^(eh|hotcold) -Wl,-z,max-page-size=4096
 page16 ^(init|unused) -Wl,-z,max-page-size=16384
 dwarf2 ^(demo|unwind).gcc -gdwarf-2
