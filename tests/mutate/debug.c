@@ -10,9 +10,9 @@
 struct dies {
 	struct ctx *c;
 	const struct elfrw_section *info, *other;
-	const char *base; /* of .debug_info in libdw's memory */
-	unsigned attr, form;
-	unsigned skip; /* bytes of the value to pass over */
+	const char *base;    /* of .debug_info in libdw's memory */
+	unsigned attr, form; /* attribute 0: the number of each DIE's abbreviation */
+	unsigned skip;       /* bytes of the value to pass over */
 	unsigned size;
 	Dwarf_Die *die; /* whose attribute it is */
 };
@@ -49,7 +49,10 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 	do {
 		Dwarf_Die child;
 		d->die = die;
-		dwarf_getattrs(die, on_attr, d, 0);
+		if (d->attr)
+			dwarf_getattrs(die, on_attr, d, 0);
+		else
+			mutate_add(d->c, d->info->data + ((const char *)die->addr - d->base), 1);
 		if (depth < 100 && dwarf_child(die, &child) == 0)
 			walk(d, &child, depth + 1);
 	} while (dwarf_siblingof(die, die) == 0);
@@ -82,6 +85,10 @@ void mutate_attrs(struct ctx *c)
 {
 	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, NULL, 0,
 		 (unsigned)(c->arg >> 32));
+}
+void mutate_numbers(struct ctx *c)
+{
+	each_die(c, 0, 0, NULL, 0, 1);
 }
 void mutate_expressions(struct ctx *c)
 {
