@@ -173,6 +173,7 @@ struct Elf;
 struct icf_velf {
 	struct Elf *elf;
 	int fd;
+	bool missing;  /* the file cannot be opened; see errno */
 	uint8_t *copy; /* of a pair; libelf may write to it */
 	size_t size;
 };

@@ -760,7 +760,6 @@ for (const q of ["(prefers-color-scheme: dark)"])
 	matchMedia(q).addEventListener("change", () => { inks.clear(); readColors(); showLegend(); drawMap(); });
 readColors();
 showHead();
-showNext(D.advice, bytes);
 settle("scopes");
 showTabs();
 showNear();

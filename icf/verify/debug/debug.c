@@ -10,6 +10,7 @@
 #include "icf/verify/debug/overlay.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/debug/set.h"
+#include "icf/verify/debug/skip.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/names.h"
 #include <dwarf.h>
@@ -22,6 +23,7 @@
 
 struct job {
 	struct icf_v *v;
+	const struct icf_vdwarf *in, *out; /* of the whole files */
 	struct icf_vdebug *part;
 	struct icf_vlog *log;
 	uint64_t *first; /* by part: offset of its first unit, counted through .debug_info and
@@ -101,8 +103,8 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 {
 	struct icf_vdebug *d = &job->part[p];
 	uint64_t from = job->first[p], to = p + 1 < job->n ? job->first[p + 1] : UINT64_MAX;
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.in, &d->in));
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.out, &d->out));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.in, job->in, &d->in));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.out, job->out, &d->out));
 	if (!d->in.dw || !d->out.dw)
 		return elfrw_error("%s: cannot read the debug information: %s", d->v->claim.in.path,
 				   dwarf_errmsg(-1));
@@ -150,7 +152,7 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
 	d->in.file.fd = d->out.file.fd = -1;
 	struct elfrw_err *err = icf_v_unless_nomem(d->v, d->log, check_units(arg, p));
-	icf_vd_die_deinit(d);
+	icf_vskip_deinit(d);
 	icf_vd_lines_deinit(d);
 	icf_vd_loclist_deinit(d);
 	icf_vd_ranges_deinit(d);
@@ -261,7 +263,7 @@ static struct elfrw_err *check_whole(struct icf_vdebug *all)
 static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out,
 				   struct icf_vplaces *place, size_t n_parts)
 {
-	struct job job = { .v = v, .n = n_parts };
+	struct job job = { .v = v, .in = in, .out = out, .n = n_parts };
 	struct icf_voverlay *overlay = NULL;
 	struct icf_vdebug all = { .v = v,
 				  .log = &v->log,
@@ -312,9 +314,9 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 				     v->claim.in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
-	err = icf_vdwarf_open(v, &v->claim.in, &in);
+	err = icf_vdwarf_open(v, &v->claim.in, NULL, &in);
 	if (!err)
-		err = icf_vdwarf_open(v, &v->claim.out, &out);
+		err = icf_vdwarf_open(v, &v->claim.out, NULL, &out);
 	if (!err && any)
 		err = icf_vd_bound(&in, &v->claim.in);
 	if (!err && any)

@@ -36,36 +36,48 @@ struct icf_vdebug {
 	struct icf_vplaces place; /* places of IN's rows */
 	void *rows;               /* lines/lines.c: memory for rows */
 	void *entries;            /* loc.c: the same for entries of location lists */
-	void *abbrevs;            /* die.c: pairs of equal abbreviations */
-	size_t n_abbrevs, cap_abbrevs;
-	void *seen; /* seen.c: completed comparisons */
+	struct icf_vskip *skip;   /* skip.c: memory for units */
+	void *seen;               /* seen.c: completed comparisons */
 	uint32_t n_seen;
 	struct icf_vkey unit_key; /* the current unit, as far as lists depend on it */
 	uint32_t unit_id;         /* its number; UINT32_MAX: not yet asked for */
 	void *ranges;             /* range.c: the lists that were right */
 	const uint8_t *end[2];    /* the end of its DIEs, in IN and OUT; NULL: unknown */
+	unsigned offset_size;     /* of both units, if skip.c or shift.c reads them */
+	/* shift.c: the version of both units, 0: their lists are left to libdw; what offsets in
+	 * lists of IN and OUT count from; a unit of code where the next list may be. */
+	unsigned list_version;
+	uint64_t list_base[2];
+	uint32_t near;
 };
 
 /* A DIE of IN and its image in OUT. */
 struct icf_vdie_pair {
 	Dwarf_Die a, b;
+	int tag;
 	bool dead; /* inside of a function that the linker left out: its addresses are meaningless
 		    */
-	uint32_t folded; /* the folded unit of the function around, or NONE */
+	uint32_t folded;    /* the folded unit of the function around, or NONE */
+	bool alike;         /* it is known that the abbreviations have the same bytes */
+	bool equal;         /* and that the DIEs have */
+	const uint8_t *end; /* where IN's ends; NULL: not known */
 };
 
-/* die.c: a new unit begins, whose abbreviations may be others. */
-void icf_vd_die_begin(struct icf_vdebug *d);
-/* Checks the pair P of DIEs, which end where the DIEs NA and NB begin (NULL: unknown), in the quick
- * way if there is one. */
-void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na,
-		      const void *nb);
-void icf_vd_die_deinit(struct icf_vdebug *d);
+/* The attributes of a DIE that say which code it has; NULL: it has none of that kind. */
+struct icf_vbounds {
+	Dwarf_Attribute *low, *high, *list;
+};
+
+/* Checks the pair P of DIEs. */
+void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p);
 /* tree.c: compares the trees below A in IN and B in OUT, which are at the same offset, both of
  * units. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 /* range.c: compares the ranges of A in IN and B in OUT.  DEAD: of code that the linker left out. */
 void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead);
+/* The same, if it is clear that they are right; false: nothing is checked. */
+bool icf_vd_ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, const struct icf_vbounds *x,
+			 const struct icf_vbounds *y);
 void icf_vd_ranges_deinit(struct icf_vdebug *d);
 /* loc.c: compare two expressions, of attributes of IN and OUT, and the location lists X and Y of a
  * pair of DIEs. */

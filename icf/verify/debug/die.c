@@ -1,14 +1,16 @@
 /* die.c: compares a DIE of IN with the DIE at the same offset of OUT.
  *
- * Attributes without addresses must be equal.  Addresses,
- * ranges, location lists and expressions must be the images of IN's.  Most DIEs (types,
- * declarations) have no attribute that could change: for these it suffices that the same
- * abbreviation is followed by the same bytes. */
+ * Attributes without addresses must be equal.  Addresses, ranges, location lists and expressions
+ * must be the images of IN's.  DIEs that cannot have changed do not get here (skip.c).
+ *
+ * libdw reads each DIE once, and OUT's not at all if abbreviation and bytes are the same as IN's:
+ * then its attributes are at the same distances from its start.  If the abbreviations are the same,
+ * values of a fixed size that cannot have changed (plain.c) are compared as bytes. */
 #include "icf/verify/debug/debug.h"
-#include "icf/verify/debug/seen.h"
+#include "icf/verify/debug/plain.h"
+#include "icf/verify/debug/skip.h"
 #include <dwarf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef DW_AT_LLVM_stmt_sequence
@@ -20,130 +22,6 @@ struct attrs {
 	Dwarf_Attribute v[MAX_ATTRS];
 	unsigned n;
 };
-
-/* Abbreviation A of IN and B of OUT, by address.  SAME: they are equal, and no attribute can
- * change. */
-struct abbrev {
-	const void *a, *b;
-	bool same;
-};
-
-void icf_vd_die_deinit(struct icf_vdebug *d)
-{
-	free(d->abbrevs);
-	d->abbrevs = NULL;
-	d->n_abbrevs = d->cap_abbrevs = 0;
-}
-
-void icf_vd_die_begin(struct icf_vdebug *d)
-{
-	if (d->abbrevs)
-		memset(d->abbrevs, 0, d->cap_abbrevs * sizeof(struct abbrev));
-	d->n_abbrevs = 0;
-}
-
-static bool is_plain(unsigned name, unsigned form)
-{
-	switch (name) {
-	case DW_AT_low_pc:
-	case DW_AT_high_pc:
-	case DW_AT_entry_pc:
-	case DW_AT_ranges:
-	case DW_AT_stmt_list:
-	case DW_AT_macros:
-	case DW_AT_macro_info:
-	case DW_AT_GNU_macros:
-	case DW_AT_call_return_pc:
-	case DW_AT_call_pc:
-	case DW_AT_GNU_locviews:
-	case DW_AT_LLVM_stmt_sequence: return false;
-	}
-	switch (form) {
-	case DW_FORM_string:
-	case DW_FORM_strp:
-	case DW_FORM_line_strp:
-	case DW_FORM_strx:
-	case DW_FORM_strx1:
-	case DW_FORM_strx2:
-	case DW_FORM_strx3:
-	case DW_FORM_strx4:
-	case DW_FORM_flag:
-	case DW_FORM_flag_present:
-	case DW_FORM_data1:
-	case DW_FORM_data2:
-	case DW_FORM_data16:
-	case DW_FORM_sdata:
-	case DW_FORM_udata:
-	case DW_FORM_implicit_const:
-	case DW_FORM_ref1:
-	case DW_FORM_ref2:
-	case DW_FORM_ref4:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_udata:
-	case DW_FORM_ref_addr:
-	case DW_FORM_ref_sig8: return true;
-	case DW_FORM_data4:
-	case DW_FORM_data8:
-		/* In DWARF 2 and 3 these may be places in other sections. */
-		return name == DW_AT_byte_size || name == DW_AT_decl_line ||
-		       name == DW_AT_const_value || name == DW_AT_decl_file ||
-		       name == DW_AT_call_line;
-	default: return false;
-	}
-}
-
-static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
-{
-	size_t na, nb;
-	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) ||
-	    dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) ||
-	    dwarf_abbrevhaschildren(a) != dwarf_abbrevhaschildren(b) || dwarf_getattrcnt(a, &na) ||
-	    dwarf_getattrcnt(b, &nb) || na != nb)
-		return false;
-	for (size_t i = 0; i < na; i++) {
-		unsigned xn, xf, yn, yf;
-		Dwarf_Sword xc = 0, yc = 0;
-		if (dwarf_getabbrevattr_data(a, i, &xn, &xf, &xc, NULL) ||
-		    dwarf_getabbrevattr_data(b, i, &yn, &yf, &yc, NULL))
-			return false;
-		if (xn != yn || xf != yf || (xf == DW_FORM_implicit_const && xc != yc) ||
-		    !is_plain(xn, xf))
-			return false;
-	}
-	return true;
-}
-
-/* Are the abbreviations of A and B equal, without attributes that may differ?  The answers are in a
- * table of the current unit. */
-static bool plain(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
-{
-	struct abbrev *t = d->abbrevs;
-	if (d->n_abbrevs * 2 >= d->cap_abbrevs) {
-		size_t cap = d->cap_abbrevs ? d->cap_abbrevs * 2 : 1024;
-		struct abbrev *more = calloc(cap, sizeof *more);
-		if (!more)
-			return false;
-		for (size_t i = 0; i < d->cap_abbrevs; i++) {
-			if (!t[i].a)
-				continue;
-			size_t k = ((uintptr_t)t[i].a >> 4) & (cap - 1);
-			while (more[k].a)
-				k = (k + 1) & (cap - 1);
-			more[k] = t[i];
-		}
-		free(t);
-		d->abbrevs = t = more;
-		d->cap_abbrevs = cap;
-	}
-	size_t k = ((uintptr_t)a->abbrev >> 4) & (d->cap_abbrevs - 1);
-	while (t[k].a && t[k].a != a->abbrev)
-		k = (k + 1) & (d->cap_abbrevs - 1);
-	if (t[k].a && t[k].b == b->abbrev)
-		return t[k].same;
-	d->n_abbrevs += !t[k].a;
-	t[k] = (struct abbrev){ a->abbrev, b->abbrev, compare_abbrevs(a->abbrev, b->abbrev) };
-	return t[k].same;
-}
 
 static int collect(Dwarf_Attribute *attr, void *arg)
 {
@@ -159,46 +37,6 @@ static bool has(const struct attrs *s, unsigned code)
 		if (s->v[i].code == code)
 			return true;
 	return false;
-}
-
-/* May the value be an expression or a list of them? */
-static bool is_location(unsigned code)
-{
-	switch (code) {
-	case DW_AT_location:
-	case DW_AT_string_length:
-	case DW_AT_return_addr:
-	case DW_AT_data_member_location:
-	case DW_AT_frame_base:
-	case DW_AT_segment:
-	case DW_AT_static_link:
-	case DW_AT_use_location:
-	case DW_AT_vtable_elem_location:
-	case DW_AT_data_location:
-	case DW_AT_call_value:
-	case DW_AT_call_data_value:
-	case DW_AT_call_data_location:
-	case DW_AT_call_target:
-	case DW_AT_call_target_clobbered:
-	case DW_AT_GNU_call_site_value:
-	case DW_AT_GNU_call_site_data_value:
-	case DW_AT_GNU_call_site_target:
-	case DW_AT_GNU_call_site_target_clobbered:
-	case DW_AT_lower_bound:
-	case DW_AT_upper_bound:
-	case DW_AT_count:
-	case DW_AT_byte_size:
-	case DW_AT_allocated:
-	case DW_AT_associated:
-	case DW_AT_rank: return true;
-	default: return false;
-	}
-}
-
-static bool is_block(unsigned form)
-{
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 ||
-	       form == DW_FORM_block2 || form == DW_FORM_block4;
 }
 
 static bool is_address(unsigned form)
@@ -273,7 +111,7 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	case DW_FORM_strp_sup:
 	case DW_FORM_ref_sup4: return y->form == x->form && memcmp(x->valp, y->valp, 4) == 0;
 	default:
-		if (is_block(x->form)) {
+		if (icf_vplain_is_block(x->form)) {
 			Dwarf_Block a, b;
 			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) &&
 			       a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
@@ -285,7 +123,7 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 static void check_address(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_Attribute *x,
 			  Dwarf_Attribute *y)
 {
-	int tag = dwarf_tag(&p->a);
+	int tag = p->tag;
 	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit ||
 			tag == DW_TAG_type_unit || tag == DW_TAG_skeleton_unit;
 	Dwarf_Addr a, b;
@@ -332,6 +170,19 @@ static void check_address(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_A
 		icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
 }
 
+/* Cannot the value have changed, and has it the same bytes?  The abbreviations of both DIEs are the
+ * same. */
+static bool same_bytes(const struct icf_vdebug *d, const Dwarf_Attribute *x,
+		       const Dwarf_Attribute *y)
+{
+	if (!icf_vplain_attr(x->code, x->form))
+		return false;
+	/* A constant of the abbreviation is not in the DIE. */
+	uint32_t n =
+		x->form == DW_FORM_implicit_const ? 0 : icf_vskip_size(x->form, d->offset_size);
+	return n != UINT32_MAX && memcmp(x->valp, y->valp, n) == 0;
+}
+
 static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
 		       Dwarf_Attribute *x, struct attrs *sb, Dwarf_Attribute *y)
 {
@@ -360,7 +211,7 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	}
 	if (is_address(x->form))
 		check_address(d, p, x, y);
-	else if (is_location(x->code) && is_block(x->form)) {
+	else if (icf_vplain_is_location(x->code) && icf_vplain_is_block(x->form)) {
 		struct icf_vexpr a = { .attr = x }, b = { .attr = y };
 		const char *why;
 		if (dwarf_getlocation(x, &a.op, &a.n))
@@ -374,7 +225,7 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 			icf_vlog_bad(d->log, ICF_VC_LOCATION,
 				     "expression: %s, attribute 0x%x: expected %s, found another",
 				     icf_vd_die(&p->a, name), x->code, why);
-	} else if (is_location(x->code) && is_list(x))
+	} else if (icf_vplain_is_location(x->code) && is_list(x))
 		icf_vd_loclist(d, p, x, y, has(sa, DW_AT_GNU_locviews));
 	else if (!same_value(x, y))
 		icf_vlog_bad(
@@ -413,15 +264,89 @@ static void check_unit_die(struct icf_vdebug *d, struct icf_vdie_pair *p, struct
 	}
 }
 
-/* The whole of one DIE. */
-static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
+/* The attributes of OUT's DIE, which has the same bytes as IN's. */
+static void borrow(const struct icf_vdie_pair *p, const struct attrs *sa, struct attrs *sb)
+{
+	sb->n = sa->n;
+	for (unsigned i = 0; i < sa->n; i++) {
+		const Dwarf_Attribute *x = &sa->v[i];
+		bool here = x->form != DW_FORM_implicit_const;
+		sb->v[i] =
+			(Dwarf_Attribute){ .code = x->code,
+					   .form = x->form,
+					   .valp = here ? (uint8_t *)p->b.addr +
+								   (x->valp - (uint8_t *)p->a.addr)
+							: x->valp,
+					   .cu = p->b.cu };
+	}
+}
+
+/* Reads the attributes of both DIEs.  Where skip.c has found the end of IN's, libdw must agree:
+ * what was skipped rests on such ends. */
+static bool read_attrs(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
+		       struct attrs *sb)
+{
+	char name[200];
+	sa->n = sb->n = 0;
+	dwarf_getattrs(&p->a, collect, sa, 0);
+	if (p->equal)
+		borrow(p, sa, sb);
+	else
+		dwarf_getattrs(&p->b, collect, sb, 0);
+	unsigned last = sa->n;
+	while (last && sa->v[last - 1].form == DW_FORM_implicit_const)
+		last--;
+	const Dwarf_Attribute *x = last ? &sa->v[last - 1] : NULL;
+	if (!p->end || !x || sa->n == MAX_ATTRS ||
+	    icf_vskip_value(x->form, x->valp, p->end, d->offset_size) == p->end)
+		return true;
+	icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected its end where libdw finds it",
+		     icf_vd_die(&p->a, name));
+	return false;
+}
+
+/* The DIE of a function: sets what holds for all DIEs below. */
+static void enter_function(const struct icf_vdebug *d, struct icf_vdie_pair *p)
+{
+	Dwarf_Addr lo, hi, base;
+	p->folded = ICF_V_NONE;
+	if (dwarf_lowpc(&p->a, &lo) && dwarf_ranges(&p->a, 0, &base, &lo, &hi) <= 0)
+		lo = 0;
+	p->dead = !icf_v_in_exec(&d->v->claim, lo);
+	uint32_t u = icf_v_find(&d->v->claim, lo);
+	if (!p->dead && u != ICF_V_NONE && (d->v->claim.unit.data[u].flags & ICF_V_FOLDED))
+		p->folded = u;
+}
+
+static struct icf_vbounds bounds_of(struct attrs *s)
+{
+	struct icf_vbounds ret = { 0 };
+	for (unsigned i = 0; i < s->n; i++)
+		switch (s->v[i].code) {
+		case DW_AT_low_pc: ret.low = &s->v[i]; break;
+		case DW_AT_high_pc: ret.high = &s->v[i]; break;
+		case DW_AT_ranges: ret.list = &s->v[i]; break;
+		}
+	return ret;
+}
+
+/* Compares the ranges of both DIEs, if IN's has some. */
+static void check_ranges(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
+			 struct attrs *sb)
+{
+	struct icf_vbounds x = bounds_of(sa), y = bounds_of(sb);
+	if ((x.high || x.list) && !icf_vd_ranges_moved(d, p, &x, &y))
+		icf_vd_ranges(d, &p->a, &p->b, p->dead);
+}
+
+void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p)
 {
 	struct attrs sa, sb;
-	Dwarf_Addr lo, hi, base;
-	int tag = dwarf_tag(&p->a);
 	char name[200];
-	sa.n = sb.n = 0;
-	if (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || tag != dwarf_tag(&p->b)) {
+	d->log->checked[ICF_VC_DIE]++;
+	p->tag = dwarf_tag(&p->a);
+	if (!p->alike &&
+	    (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || p->tag != dwarf_tag(&p->b))) {
 		icf_vlog_bad(
 			d->log, ICF_VC_DIE,
 			"tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx",
@@ -429,10 +354,9 @@ static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 			ICF_VX(dwarf_dieoffset(&p->b)));
 		return;
 	}
-	dwarf_getattrs(&p->a, collect, &sa, 0);
-	dwarf_getattrs(&p->b, collect, &sb, 0);
-	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
-	if (unit) {
+	if (!read_attrs(d, p, &sa, &sb))
+		return;
+	if (p->tag == DW_TAG_compile_unit || p->tag == DW_TAG_partial_unit) {
 		check_unit_die(d, p, &sa, &sb);
 		return;
 	}
@@ -441,18 +365,12 @@ static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 			     icf_vd_die(&p->a, name), sa.n, sb.n);
 		return;
 	}
-	if (tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges))) {
-		p->folded = ICF_V_NONE;
-		if (dwarf_lowpc(&p->a, &lo) && dwarf_ranges(&p->a, 0, &base, &lo, &hi) <= 0)
-			lo = 0;
-		p->dead = !icf_v_in_exec(&d->v->claim, lo);
-		uint32_t u = icf_v_find(&d->v->claim, lo);
-		if (!p->dead && u != ICF_V_NONE && (d->v->claim.unit.data[u].flags & ICF_V_FOLDED))
-			p->folded = u;
-	}
-	if (has(&sa, DW_AT_high_pc) || has(&sa, DW_AT_ranges))
-		icf_vd_ranges(d, &p->a, &p->b, p->dead);
+	if (p->tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges)))
+		enter_function(d, p);
+	check_ranges(d, p, &sa, &sb);
 	for (unsigned i = 0; i < sa.n; i++) {
+		if (p->alike && same_bytes(d, &sa.v[i], &sb.v[i]))
+			continue;
 		if (sa.v[i].code != sb.v[i].code) {
 			icf_vlog_bad(d->log, ICF_VC_DIE,
 				     "tree: %s: expected attribute 0x%x, found 0x%x",
@@ -461,17 +379,4 @@ static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 		}
 		check_attr(d, p, &sa, &sa.v[i], &sb, &sb.v[i]);
 	}
-}
-
-void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na, const void *nb)
-{
-	d->log->checked[ICF_VC_DIE]++;
-	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
-		size_t size = (size_t)((const char *)na - (const char *)p->a.addr),
-		       other = (size_t)((const char *)nb - (const char *)p->b.addr);
-		if (size == other && memcmp(p->a.addr, p->b.addr, size) == 0 &&
-		    plain(d, &p->a, &p->b))
-			return;
-	}
-	check_die(d, p);
 }

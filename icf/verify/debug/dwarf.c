@@ -35,27 +35,63 @@ static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
 	return NULL;
 }
 
-static struct elfrw_err *narrow_lines(struct icf_vdwarf *d)
+/* LIKE: see icf_vdwarf_open(). */
+static struct elfrw_err *narrow_lines(struct icf_vdwarf *d, const struct icf_vdwarf *like)
 {
+	if (like && !like->line)
+		return NULL;
 	size_t names;
 	if (elf_getshdrstrndx(d->elf, &names))
 		return NULL;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(d->elf, scn));) {
 		Elf64_Shdr *sh = elf64_getshdr(scn);
 		const char *name = sh ? elf_strptr(d->elf, names, sh->sh_name) : NULL;
-		if (name && (strcmp(name, ".debug_line") == 0 || strcmp(name, ".zdebug_line") == 0))
-			return icf_vd_narrow(elf_getdata(scn, NULL), &d->line);
+		if (!name ||
+		    (strcmp(name, ".debug_line") != 0 && strcmp(name, ".zdebug_line") != 0))
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		if (!like)
+			return icf_vd_narrow(data, &d->line);
+		if (data)
+			data->d_buf = like->line;
+		return NULL;
 	}
 	return NULL;
 }
 
-/* If libdw cannot read the file, RET->dw is NULL. */
+/* Keeps the bytes of SCN, called NAME, if they are read here as well as by libdw, which has
+ * decompressed them. */
+static bool keep_section(struct icf_vdwarf *d, const char *name, Elf_Scn *scn)
+{
+	const struct {
+		const char *name;
+		const Elf_Data **data;
+	} kept[] = { { "debug_loc", &d->loc[0] },
+		     { "debug_loclists", &d->loc[1] },
+		     { "debug_ranges", &d->ranges[0] },
+		     { "debug_rnglists", &d->ranges[1] },
+		     { "debug_abbrev", &d->abbrev } };
+	if (name[0] != '.')
+		return false;
+	/* ".zdebug_" in the older way to compress. */
+	bool old = name[1] == 'z';
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+		if (strcmp(name + 1 + old, kept[i].name) != 0)
+			continue;
+		const Elf_Data *data = elf_getdata(scn, NULL);
+		if (!old || !data || data->d_size < 4 || memcmp(data->d_buf, "ZLIB", 4) != 0)
+			*kept[i].data = data;
+		return true;
+	}
+	return false;
+}
+
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
-				  struct icf_vdwarf *ret)
+				  const struct icf_vdwarf *like, struct icf_vdwarf *ret)
 {
 	*ret = (struct icf_vdwarf){ 0 };
 	icf_v_elf_open(img, &ret->file);
-	if (!img->pair && ret->file.fd < 0)
+	if (ret->file.missing)
 		return elfrw_error_errno(errno, "%s: cannot open", img->path);
 	ret->elf = ret->file.elf;
 	if (ret->elf)
@@ -66,21 +102,18 @@ struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img
 	if (ret->dw && v->opt->no_memory)
 		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
 	/* libdw has them decompressed by now. */
-	ELFRW_TRY(narrow_lines(ret));
+	ELFRW_TRY(narrow_lines(ret, like));
 	size_t names;
 	if (elf_getshdrstrndx(ret->elf, &names))
 		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(ret->elf, scn));) {
 		Elf64_Shdr *sh = elf64_getshdr(scn);
 		const char *name = sh ? elf_strptr(ret->elf, names, sh->sh_name) : NULL;
-		if (name && strcmp(name, ".debug_loc") == 0)
-			ret->loc[0] = elf_getdata(scn, NULL);
-		else if (name && strcmp(name, ".debug_loclists") == 0)
-			ret->loc[1] = elf_getdata(scn, NULL);
-		else if (ret->dw && name &&
-			 (strcmp(name, ".debug_str") == 0 ||
-			  strcmp(name, ".debug_line_str") == 0) &&
-			 is_open_ended(scn)) {
+		if (name && keep_section(ret, name, scn))
+			continue;
+		if (ret->dw && name &&
+		    (strcmp(name, ".debug_str") == 0 || strcmp(name, ".debug_line_str") == 0) &&
+		    is_open_ended(scn)) {
 			dwarf_end(ret->dw);
 			ret->dw = NULL;
 			ret->why = "a section of strings does not end with a NUL";

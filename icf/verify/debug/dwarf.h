@@ -10,13 +10,17 @@ struct icf_vdwarf {
 	Dwarf *dw;       /* NULL: no debug information */
 	const char *why; /* there is debug information that libdw must not see; static */
 	uint8_t *line;   /* .debug_line with replaced numbers (icf_vd_narrow), or NULL; owned */
-	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
+	/* As bytes; NULL: none. */
+	const Elf_Data *loc[2];    /* .debug_loc, .debug_loclists */
+	const Elf_Data *ranges[2]; /* .debug_ranges, .debug_rnglists */
+	const Elf_Data *abbrev;
 };
 
 /* If libdw cannot read the file, RET->dw is NULL, and RET->why may say why.  Close it also after an
- * error. */
+ * error.  LIKE: a handle of the same file that outlives this one and knows whether numbers must be
+ * replaced; NULL: there is none yet. */
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
-				  struct icf_vdwarf *ret);
+				  const struct icf_vdwarf *like, struct icf_vdwarf *ret);
 void icf_vdwarf_close(struct icf_vdwarf *d); /* may be { .file.fd = -1 } */
 /* The decompressed bytes of a section; NULL: there is none, or it cannot be read.  Borrowed from
  * libelf. */

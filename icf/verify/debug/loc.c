@@ -2,6 +2,7 @@
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
+#include "icf/verify/debug/shift.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,18 @@ static bool same_views(const struct icf_vclaim *c, Dwarf_Attribute *list, bool a
 	}
 }
 
+/* Are A and B the same numbers of a byte each? */
+static bool same_small(struct elfrw_rbuf a, struct elfrw_rbuf b)
+{
+	size_t n = elfrw_rbuf_left(&a);
+	uint8_t all = 0;
+	if (n != elfrw_rbuf_left(&b) || (n && memcmp(a.pos, b.pos, n) != 0))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		all |= a.pos[i];
+	return all < 0x80;
+}
+
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
 		  Dwarf_Attribute *vb, Dwarf_Attribute *lb)
 {
@@ -239,8 +252,10 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	}
 	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa),
 			  b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
-	/* A list without code may belong to the code before its entries as well as behind. */
 	const struct icf_vclaim *c = &d->v->claim;
+	if (!c->n_removed && same_small(a, b))
+		return;
+	/* A list without code may belong to the code before its entries as well as behind. */
 	bool all = false;
 	enum list_kind kind = c->n_removed ? list_removed(c, la, &all) : HAS_CODE;
 	if (kind != UNREADABLE && !same_views(c, la, all, a, b) &&
@@ -523,6 +538,9 @@ static bool check_more_entries(const struct comparison *c)
 void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attribute *x,
 		    Dwarf_Attribute *y, bool views)
 {
+	uint64_t more = (uint64_t)pair->folded << 2 | (uint64_t)pair->dead << 1 | views;
+	if (icf_vshift_list(d, pair, more, x, y))
+		return;
 	struct both *both = d->entries ? d->entries : calloc(1, sizeof *both);
 	d->entries = both;
 	if (!both) {
@@ -531,9 +549,7 @@ void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attr
 	}
 	both->a.len = both->b.len = 0;
 	struct icf_vkey key;
-	bool keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS,
-				    (uint64_t)pair->folded << 2 | (uint64_t)pair->dead << 1 | views,
-				    x, y, &key);
+	bool keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS, more, x, y, &key);
 	if (keyed && icf_vseen(d, &key))
 		return;
 	char name[200];

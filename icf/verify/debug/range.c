@@ -7,6 +7,7 @@
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/debug/set.h"
+#include "icf/verify/debug/shift.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -411,4 +412,58 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 		icf_vseen_add(d, &broken);
 	d->log->nomem |= r.want.nomem | r.have.nomem;
 	free_ranges(&r);
+}
+
+#define NO_START UINT64_MAX /* of a range without code */
+
+/* Is the only range of both DIEs moved?  *LO: where IN's starts. */
+static bool bounds_moved(struct icf_vdebug *d, const struct icf_vbounds *x,
+			 const struct icf_vbounds *y, uint64_t *lo)
+{
+	Dwarf_Addr a, b;
+	Dwarf_Word na, nb;
+	uint32_t unit;
+	*lo = NO_START;
+	if (x->low->form != DW_FORM_addr || y->low->form != DW_FORM_addr ||
+	    x->high->form == DW_FORM_addr || x->high->form != y->high->form ||
+	    dwarf_formaddr(x->low, &a) || dwarf_formaddr(y->low, &b) ||
+	    dwarf_formudata(x->high, &na) || dwarf_formudata(y->high, &nb))
+		return false;
+	*lo = na ? a : NO_START;
+	return icf_vshift_range(d, a, a + na, b, b + nb, &unit);
+}
+
+bool icf_vd_ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, const struct icf_vbounds *x,
+			 const struct icf_vbounds *y)
+{
+	struct icf_vshift s;
+	enum icf_vshift_step step;
+	overlay_list none = { 0 };
+	uint64_t start[ICF_VSEEN_LONG / 2], die = (uint64_t)dwarf_dieoffset(&p->a);
+	size_t n = 0, n_owners = d->owner.len;
+	/* The usual forms: a start and a size, or a list. */
+	if (p->dead || (x->high != NULL) == (x->list != NULL) || !x->high != !y->high ||
+	    !x->list != !y->list || (x->high && (!x->low || !y->low)))
+		return false;
+	if (x->high) {
+		if (!bounds_moved(d, x, y, &start[n++]))
+			return false;
+	} else {
+		if (!icf_vshift_begin(d, true, x->list, y->list, &s))
+			return false;
+		for (; (step = icf_vshift_next(&s)) == ICF_VSHIFT_SAME;
+		     start[n++] = s.empty ? NO_START : s.lo)
+			if (n == sizeof start / sizeof *start)
+				return false;
+		if (step != ICF_VSHIFT_END)
+			return false;
+	}
+	d->log->checked[ICF_VC_DIE_RANGE]++;
+	for (size_t i = 0; i < n && p->tag == DW_TAG_subprogram; i++)
+		if (start[i] != NO_START)
+			note_owner(d, die, start[i]);
+	single_owners(d, n_owners);
+	if (d->policy == DWR_FOLDED_OVERLAY && d->v->claim.has_note)
+		check_overlay(d, &p->a, &none);
+	return true;
 }

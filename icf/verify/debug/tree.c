@@ -1,9 +1,12 @@
-/* tree.c: walks the trees of DIEs of two units side by side.
+/* tree.c: the trees of DIEs of two units, side by side.
  *
- * The walk goes down to children and on to siblings by itself, so that it knows where each DIE ends
+ * If both units have the same form, only DIEs that may differ in meaning are visited (skip.c).
+ * Otherwise libdw walks both trees.  That walk goes down to children and on to siblings by itself,
  * and visits none twice. */
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
+#include "icf/verify/debug/shift.h"
+#include "icf/verify/debug/skip.h"
 #include <dwarf.h>
 #include <stdlib.h>
 
@@ -72,9 +75,10 @@ static bool to_child(struct icf_vdebug *d, struct walk *w, struct icf_vdie_pair 
 	/* Both sides must agree on having children, and on where they end. */
 	dwarf_tag(&p->a);
 	dwarf_tag(&p->b);
+	*c = (struct icf_vdie_pair){ 0 };
 	int ra = dwarf_child(&p->a, &c->a), rb = dwarf_child(&p->b, &c->b);
 	if (ra == 0 && rb == 0) {
-		icf_vd_die_check(d, p, c->a.addr, c->b.addr);
+		icf_vd_die_check(d, p);
 		c->dead = p->dead;
 		c->folded = p->folded;
 		w->depth++;
@@ -96,13 +100,13 @@ static bool to_sibling(struct icf_vdebug *d, struct walk *w)
 	Dwarf_Die na, nb;
 	int ra, rb;
 	if (!w->depth)
-		icf_vd_die_check(d, p, NULL, NULL);
+		icf_vd_die_check(d, p);
 	for (bool checked = false; w->depth > 0; w->depth--) {
 		p = &w->stack[w->depth];
 		if (!checked) {
 			ra = dwarf_siblingof(&p->a, &na);
 			rb = dwarf_siblingof(&p->b, &nb);
-			icf_vd_die_check(d, p, ra == 0 ? na.addr : NULL, rb == 0 ? nb.addr : NULL);
+			icf_vd_die_check(d, p);
 		} else {
 			Dwarf_Die la = na, lb = nb;
 			ra = sibling_behind(&p->a, ra, &la, d->end[0], &na);
@@ -123,20 +127,55 @@ static bool to_sibling(struct icf_vdebug *d, struct walk *w)
 	return false;
 }
 
-struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+static struct elfrw_err *walk_all(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	struct walk w = { .cap = 64 };
 	w.stack = malloc(w.cap * sizeof *w.stack);
 	if (!w.stack)
 		return &elfrw_err_nomem;
-	icf_vd_die_begin(d);
-	d->end[0] = unit_end(d->in.dw, a);
-	d->end[1] = unit_end(d->out.dw, b);
-	icf_vseen_unit(d, a, b);
 	w.stack[0] = (struct icf_vdie_pair){ .a = *a, .b = *b, .folded = ICF_V_NONE };
 	struct icf_vdie_pair *c;
 	while ((c = reserve_child(d, &w)) && (to_child(d, &w, c) || to_sibling(d, &w)))
 		continue;
 	free(w.stack);
+	return NULL;
+}
+
+/* Visits the DIEs of S only. */
+static void visit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, struct icf_vskip *s)
+{
+	d->log->checked[ICF_VC_DIE] += s->n_plain;
+	d->log->checked[ICF_VC_LOCATION] += s->n_expressions;
+	for (size_t i = 0; i < s->todo.len; i++) {
+		struct icf_vtodo *t = &s->todo.data[i];
+		const struct icf_vtodo *up = &s->todo.data[t->up];
+		struct icf_vdie_pair p = {
+			.a = { .addr = (uint8_t *)a->addr + t->at, .cu = a->cu },
+			.b = { .addr = (uint8_t *)b->addr + t->at, .cu = b->cu },
+			.dead = i && up->dead,
+			.folded = i ? up->folded : ICF_V_NONE,
+			.alike = t->alike,
+			.equal = t->equal,
+			.end = (uint8_t *)a->addr + t->end,
+		};
+		icf_vd_die_check(d, &p);
+		t->dead = p.dead;
+		t->folded = p.folded;
+	}
+}
+
+struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	struct icf_vskip *s = icf_vskip_get(d);
+	if (!s)
+		return &elfrw_err_nomem;
+	d->end[0] = unit_end(d->in.dw, a);
+	d->end[1] = unit_end(d->out.dw, b);
+	icf_vseen_unit(d, a, b);
+	icf_vshift_unit(d, a, b);
+	if (icf_vskip_unit(d, a, b, s))
+		visit(d, a, b, s);
+	else
+		ELFRW_TRY(walk_all(d, a, b));
 	return d->log->nomem ? &elfrw_err_nomem : NULL;
 }

@@ -1,0 +1,219 @@
+/* shift.c: ranges and lists whose code only moved.
+ *
+ * Nearly all lists describe code of one function, and OUT has the same entries, moved with the
+ * function.  libdw takes long for them, since it keeps each expression and each list.  So both
+ * lists are read here in step (DWARF 5, sections 2.6.2, 2.17.3, 7.25 and 7.29; DWARF 4, sections
+ * 2.6.2 and 2.17.3).  A pair of entries is accepted if all code of IN's is in one unit, or if it is
+ * empty and begins in one, if OUT's bounds are those of IN moved with the unit, and if the
+ * expressions are the same bytes without addresses (plain.c).  loc.c and range.c would find the
+ * same: nothing is there to be cut, joined, lost or left out.  That units of OUT do not overlap is
+ * shown before (layout.c).
+ *
+ * Anything else is read by libdw from its beginning: entries between functions or outside of the
+ * program, addresses by index, default entries, code of several units, broken lists.  So nothing is
+ * called wrong here. */
+#include "icf/verify/debug/shift.h"
+#include "icf/verify/debug/plain.h"
+#include "icf/verify/debug/seen.h"
+#include <dwarf.h>
+
+/* The address that entries of DIE's unit count from; false: it has another form than usual. */
+static bool base_of(Dwarf_Die *die, uint64_t *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Addr base = 0;
+	if (dwarf_attr(die, DW_AT_low_pc, &attr) || dwarf_attr(die, DW_AT_entry_pc, &attr)) {
+		if (attr.form != DW_FORM_addr || dwarf_formaddr(&attr, &base))
+			return false;
+	}
+	*ret = base;
+	return true;
+}
+
+void icf_vshift_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	Dwarf_Half va, vb;
+	uint8_t aa, ab, oa, ob, ka, kb;
+	d->list_version = 0;
+	if (dwarf_cu_info(a->cu, &va, &ka, NULL, NULL, NULL, &aa, &oa) ||
+	    dwarf_cu_info(b->cu, &vb, &kb, NULL, NULL, NULL, &ab, &ob) || va != vb || va < 3 ||
+	    va > 5 || aa != 8 || ab != 8 || oa != ob || ka != kb ||
+	    (ka != DW_UT_compile && ka != DW_UT_partial) || !base_of(a, &d->list_base[0]) ||
+	    !base_of(b, &d->list_base[1]))
+		return;
+	d->list_version = va;
+	d->offset_size = oa;
+}
+
+bool icf_vshift_begin(struct icf_vdebug *d, bool ranges, Dwarf_Attribute *x, Dwarf_Attribute *y,
+		      struct icf_vshift *ret)
+{
+	Dwarf_Word at[2];
+	bool five = d->list_version >= 5;
+	const Elf_Data *data[2] = { ranges ? d->in.ranges[five] : d->in.loc[five],
+				    ranges ? d->out.ranges[five] : d->out.loc[five] };
+	if (!d->list_version || !data[0] || !data[1] || x->form != y->form ||
+	    (x->form != DW_FORM_sec_offset && (five || x->form != DW_FORM_data4)) ||
+	    dwarf_formudata(x, &at[0]) || dwarf_formudata(y, &at[1]))
+		return false;
+	*ret = (struct icf_vshift){ .d = d, .ranges = ranges, .unit = ICF_V_NONE };
+	for (int i = 0; i < 2; i++) {
+		ret->r[i] = elfrw_rbuf(data[i]->d_buf, data[i]->d_size);
+		elfrw_rbuf_seek(&ret->r[i], at[i]);
+		ret->base[i] = d->list_base[i];
+	}
+	return elfrw_rbuf_ok(&ret->r[0]) && elfrw_rbuf_ok(&ret->r[1]);
+}
+
+enum entry { END, SPAN, STRANGE };
+
+/* Reads up to the bounds of the next entry.  BASE: what offsets count from. */
+static enum entry next_bounds(struct elfrw_rbuf *r, bool ranges, uint64_t *base, uint64_t *lo,
+			      uint64_t *hi)
+{
+	while (elfrw_rbuf_ok(r)) {
+		unsigned kind = elfrw_rbuf_u8(r);
+		/* Ranges have no default entry. */
+		switch (kind + (ranges && kind >= DW_RLE_base_address)) {
+		case DW_LLE_end_of_list: return elfrw_rbuf_ok(r) ? END : STRANGE;
+		case DW_LLE_base_address: *base = elfrw_rbuf_u64(r); continue;
+		case DW_LLE_offset_pair:
+			*lo = *base + elfrw_rbuf_uleb(r);
+			*hi = *base + elfrw_rbuf_uleb(r);
+			return SPAN;
+		case DW_LLE_start_end:
+			*lo = elfrw_rbuf_u64(r);
+			*hi = elfrw_rbuf_u64(r);
+			return SPAN;
+		case DW_LLE_start_length:
+			*lo = elfrw_rbuf_u64(r);
+			*hi = *lo + elfrw_rbuf_uleb(r);
+			return SPAN;
+		default: return STRANGE;
+		}
+	}
+	return STRANGE;
+}
+
+/* The same before DWARF 5. */
+static enum entry next_pair(struct elfrw_rbuf *r, uint64_t *base, uint64_t *lo, uint64_t *hi)
+{
+	while (elfrw_rbuf_ok(r)) {
+		*lo = elfrw_rbuf_u64(r);
+		*hi = elfrw_rbuf_u64(r);
+		if (*lo == UINT64_MAX) {
+			*base = *hi;
+			continue;
+		}
+		if (!*lo && !*hi)
+			return elfrw_rbuf_ok(r) ? END : STRANGE;
+		*lo += *base;
+		*hi += *base;
+		return SPAN;
+	}
+	return STRANGE;
+}
+
+/* The unit of IN that holds [LO, HI), if its copy, or the one that it uses, is where OUT has
+ * [NEW_LO, NEW_HI); or NONE. */
+static uint32_t moved(struct icf_vdebug *d, uint64_t lo, uint64_t hi, uint64_t new_lo,
+		      uint64_t new_hi)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	/* Nearly always the function of the list before. */
+	uint32_t u = d->near < c->unit.len ? d->near : 0;
+	if (!c->unit.len)
+		return ICF_V_NONE;
+	if (lo < c->unit.data[u].old || lo >= c->unit.data[u].end)
+		u = icf_v_find(c, lo);
+	if (u == ICF_V_NONE)
+		return u;
+	d->near = u;
+	const struct icf_vunit *x = &c->unit.data[u];
+	return lo <= hi && hi <= x->end && new_lo == x->body + (lo - x->old) &&
+			       new_hi - new_lo == hi - lo
+		       ? u
+		       : ICF_V_NONE;
+}
+
+/* Are the expressions of both entries the same bytes, without addresses? */
+static bool same_expression(struct icf_vshift *s)
+{
+	const uint8_t *p[2];
+	uint64_t n[2];
+	for (int i = 0; i < 2; i++) {
+		n[i] = s->d->list_version >= 5 ? elfrw_rbuf_uleb(&s->r[i])
+					       : elfrw_rbuf_u16(&s->r[i]);
+		p[i] = elfrw_rbuf_take(&s->r[i], n[i]);
+	}
+	return p[0] && p[1] && n[0] == n[1] && memcmp(p[0], p[1], n[0]) == 0 &&
+	       icf_vplain_expr(p[0], n[0], s->d->offset_size);
+}
+
+enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)
+{
+	struct icf_vdebug *d = s->d;
+	uint64_t lo[2], hi[2];
+	enum entry e[2];
+	for (int i = 0; i < 2; i++)
+		e[i] = d->list_version >= 5
+			       ? next_bounds(&s->r[i], s->ranges, &s->base[i], &lo[i], &hi[i])
+			       : next_pair(&s->r[i], &s->base[i], &lo[i], &hi[i]);
+	if (e[0] != e[1] || e[0] == STRANGE || s->r[0].bad || s->r[1].bad)
+		return ICF_VSHIFT_OTHER;
+	if (e[0] == END)
+		return ICF_VSHIFT_END;
+	s->n++;
+	s->lo = lo[0];
+	s->empty = lo[0] == hi[0];
+	if (s->ranges)
+		return icf_vshift_range(d, lo[0], hi[0], lo[1], hi[1], &s->unit) ? ICF_VSHIFT_SAME
+										 : ICF_VSHIFT_OTHER;
+	s->unit = moved(d, lo[0], hi[0], lo[1], hi[1]);
+	if (s->unit == ICF_V_NONE)
+		return ICF_VSHIFT_OTHER;
+	unsigned flags = d->v->claim.unit.data[s->unit].flags;
+	if ((flags & ICF_V_REMOVED) || ((flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP) ||
+	    !same_expression(s))
+		return ICF_VSHIFT_OTHER;
+	return ICF_VSHIFT_SAME;
+}
+
+bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64_t b_lo,
+		      uint64_t b_hi, uint32_t *unit)
+{
+	*unit = moved(d, a_lo, a_hi, b_lo, b_hi);
+	if (*unit == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *x = &d->v->claim.unit.data[*unit];
+	/* A range without code loses nothing, and has no thunk. */
+	if (a_lo == a_hi)
+		return !(x->flags & ICF_V_REMOVED) && icf_v_out_exec(&d->v->claim, b_lo);
+	return !(x->flags & ICF_V_FOLDED) && !x->thunk;
+}
+
+bool icf_vshift_list(struct icf_vdebug *d, const struct icf_vdie_pair *pair, uint64_t more,
+		     Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	struct icf_vshift s;
+	struct icf_vkey key;
+	bool keyed = false;
+	enum icf_vshift_step step;
+	if (pair->dead || !icf_vshift_begin(d, false, x, y, &s))
+		return false;
+	while ((step = icf_vshift_next(&s)) == ICF_VSHIFT_SAME) {
+		if (keyed || 2 * s.n <= ICF_VSEEN_LONG)
+			continue;
+		keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS, more, x, y, &key);
+		if (!keyed)
+			return false;
+		if (icf_vseen(d, &key))
+			return true;
+	}
+	if (step == ICF_VSHIFT_OTHER)
+		return false;
+	d->log->checked[ICF_VC_LOCATION] += s.n;
+	if (keyed)
+		icf_vseen_add(d, &key);
+	return true;
+}

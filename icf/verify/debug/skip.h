@@ -1,0 +1,34 @@
+/* skip.h: which DIEs of a unit need no reading. */
+#ifndef ICF_VERIFY_DEBUG_SKIP_H
+#define ICF_VERIFY_DEBUG_SKIP_H
+#include "icf/verify/debug/debug.h"
+
+/* A DIE to be read, at the same offset in both units.  Offsets are from the unit's DIE. */
+struct icf_vtodo {
+	uint32_t at, end;
+	uint32_t up; /* the DIE of the list around it that is nearest; of the first: itself */
+	bool alike;  /* equal abbreviations */
+	bool equal;  /* and equal bytes */
+	/* Set when it is checked: see struct icf_vdie_pair. */
+	bool dead;
+	uint32_t folded;
+};
+
+struct icf_vskip {
+	VEC(struct icf_vtodo) todo;      /* in the order of the file; the unit's DIE is the first */
+	uint64_t n_plain, n_expressions; /* DIEs that need no reading; their expressions */
+	struct icf_vskip_tables *tables;
+};
+
+/* Compares the units of DIEs A and B.  false: their form is unusual or they differ in more than
+ * values, so that all DIEs must be read. */
+bool icf_vskip_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, struct icf_vskip *ret);
+/* Memory for it, which all units of the part use. */
+struct icf_vskip *icf_vskip_get(struct icf_vdebug *d);
+void icf_vskip_deinit(struct icf_vdebug *d);
+/* The end of the value of FORM at P, which ends at END at the latest; NULL: not known. */
+const uint8_t *icf_vskip_value(unsigned form, const uint8_t *p, const uint8_t *end,
+			       unsigned offset_size);
+/* The size of values of FORM, if all have the same; or UINT32_MAX. */
+uint32_t icf_vskip_size(unsigned form, unsigned offset_size);
+#endif
