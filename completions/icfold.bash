@@ -41,7 +41,7 @@ _icfold_options() { # COMMAND
 _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or directories
 	case $1$2 in
 	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
-	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed" ;;
+	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed gmon callgrind" ;;
 	profile--undecided) echo "kept drop spread" ;;
 	symbols--format) echo "breakpad gsym json" ;;
 	fold--icf) echo "safe all none" ;;

@@ -124,7 +124,7 @@ complete -c icfold -n '__icfold_is symbols' -l quiet -s q -d 'print results and 
 complete -c icfold -n '__icfold_is symbols' -l verbose -s v -d 'say more'
 complete -c icfold -n '__icfold_is symbols' -l help -s h -d 'print this help'
 complete -c icfold -n '__icfold_is symbols' -l version -s V -d 'print the version'
-complete -c icfold -n '__icfold_is profile' -l to -x -a 'perfscript profgen bolt autofdo pprof collapsed' -d 'what to write'
+complete -c icfold -n '__icfold_is profile' -l to -x -a 'perfscript profgen bolt autofdo pprof collapsed gmon callgrind' -d 'what to write'
 complete -c icfold -n '__icfold_is profile' -l undecided -x -a 'kept drop spread' -d 'what becomes of undecided samples'
 complete -c icfold -n '__icfold_is profile' -l event -x -d 'only samples of this event'
 complete -c icfold -n '__icfold_is profile' -l forward -d 'the profile is of the program before folding'

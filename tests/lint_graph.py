@@ -39,6 +39,7 @@ BELOW = {
     "icf/hash": ["icf/fold"],
     "icf/audit": ["icf", "icf/hash"],
     "icf/audit/product": ["icf/audit"],
+    "icf/audit/rows": ["icf/audit/product"],
     "icf/trace": ["dwarf/stack"],
     "icf/profile": ["icf/trace"],
     "icf/export": ["dwarf/stack"],
@@ -55,7 +56,7 @@ BELOW = {
     "icf/cmd/perf": ["icf/cmd"],  # one family in four folders
     "icf/cmd/log": ["icf/cmd"],
     "icf/cmd/sym": ["icf/cmd"],
-    "icf/cmd": ["icf/audit/product", "icf/export", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
+    "icf/cmd": ["icf/audit/rows", "icf/export", "icf/profile", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf", "icf/cmd/sym"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",

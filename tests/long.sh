@@ -12,7 +12,7 @@ faults    4 signals and parallel runs, ten times as many as usual
 mutants   3 every mutant of every file
 hostile  20 a tenth of all kinds of damage at all places, and of failing allocations (EVERY=1 ALLOC_EVERY=1: all, three hours)
 matrix   40 every combination of fixture, compiler, linker, optimisation and kind of output
-aarch64  40 programs for AArch64: every pair of the matrix's values, with and without relocations; other flags
+aarch64  25 programs for AArch64: every pair of the matrix's values, with and without relocations; other flags; places and stacks of ninja, protoc and sqlite
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
 profile   9 programs executed step by step, ninja and protoc among them: their profiles translated, and read by others; a gigabyte of text
@@ -33,7 +33,7 @@ part() { # NAME
 	mutants) MUTANTS=full bash tests/check.sh suites/tool/mutants.sh; ONLY=. FILES=99 bash tests/check.sh suites/tool/mutants_a64.sh ;;
 	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh suites/tool/hostile.sh ;;
 	matrix) MATRIX=full bash tests/check.sh suites/program/matrix.sh ;;
-	aarch64) AARCH64=full bash tests/check.sh suites/program/aarch64.sh suites/program/aarch64_linkers.sh ;;
+	aarch64) AARCH64=full bash tests/check.sh suites/program/aarch64.sh suites/program/aarch64_linkers.sh suites/program/aarch64_traps.sh suites/debug/aarch64.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;

@@ -104,6 +104,27 @@ struct elfrw_err *dwr_branch_left(struct dwr_callchain *cc, uint32_t from, uint6
 	return NULL;
 }
 
+struct elfrw_err *dwr_branch_leads(struct dwr_callchain *cc, uint32_t from, uint64_t site,
+				   uint32_t group, bool *ret)
+{
+	const struct dwr_chain_call in = { .site = site };
+	struct dwr_chain_called how = { .anything = false };
+	const struct dwr_branch *b;
+	uint32_t n;
+	*ret = false;
+	ELFRW_TRY(dwr_code_branches(&cc->code, from, &b, &n));
+	const struct dwr_branch *call = dwr_call_before(b, n, site);
+	if (!call)
+		return NULL;
+	const struct dwr_code_span *to = call->target ? dwr_code_at(&cc->code, call->target) : NULL;
+	if (call->target && (!to || dwr_code_is_linkage(&cc->code, to->unit)))
+		return NULL;
+	cc->set.len = 0;
+	ELFRW_TRY(dwr_chain_callees(cc, from, &in, group, &cc->set, &how));
+	*ret = !how.nowhere;
+	return NULL;
+}
+
 struct elfrw_err *dwr_branch_part(struct dwr_callchain *cc, uint32_t from, uint32_t group,
 				  const uint32_t **ret, size_t *n)
 {

@@ -42,6 +42,11 @@ struct elfrw_err *dwr_branch_pointed(struct dwr_callchain *cc, uint32_t group, c
 struct elfrw_err *dwr_branch_left(struct dwr_callchain *cc, uint32_t from, uint64_t site,
 				  uint32_t group, const uint32_t **ret, size_t *n);
 
+/* Can the call before SITE, in function FROM, have led to code of GROUP, as far as the code says?
+ * Calls of other programs and libraries cannot. */
+struct elfrw_err *dwr_branch_leads(struct dwr_callchain *cc, uint32_t from, uint64_t site,
+				   uint32_t group, bool *ret);
+
 /* The functions of GROUP whose DIE is one of FROM's: its other part. */
 struct elfrw_err *dwr_branch_part(struct dwr_callchain *cc, uint32_t from, uint32_t group,
 				  const uint32_t **ret, size_t *n);

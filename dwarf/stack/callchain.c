@@ -72,6 +72,7 @@ struct elfrw_err *dwr_chain_callees(struct dwr_callchain *cc, uint32_t caller,
 		}
 	if (!found || (!direct && anything)) {
 		how->anything = true;
+		how->nowhere = !anything;
 		return NULL;
 	}
 	uint8_t by = !direct      ? DWR_BY_TAILCALL

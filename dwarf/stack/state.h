@@ -104,6 +104,7 @@ struct dwr_chain_call {
 /* The functions that a call allows. */
 struct dwr_chain_called {
 	bool anything; /* any function: nothing is known */
+	bool nowhere;  /* with ANYTHING: as far as the code says, none */
 	uint8_t by;    /* enum dwr_chain_by */
 };
 

@@ -114,8 +114,10 @@ struct elfrw_thunk_read {
 /* Where the field of a reference is, see elfrw_arch.relax. */
 struct elfrw_relaxed {
 	uint32_t off;
-	bool changed; /* the instruction no longer goes through a slot */
-	bool branch;  /* it is a direct branch now */
+	bool changed;  /* it is another instruction, and no longer goes through a slot */
+	bool branch;   /* it is a direct branch now */
+	bool fixed;    /* the field holds the address itself now */
+	bool distance; /* it holds the distance from its place now */
 };
 
 struct elfrw_arch {

@@ -181,6 +181,28 @@ static bool read_stub(const uint8_t *code, size_t avail, uint64_t va, uint64_t *
 	return false;
 }
 
+/* The rewriting that only programs with fixed addresses allow.  mov slot(%rip), %reg became
+ * mov $address, %reg: it is lea, as in other programs.  op slot(%rip), %reg and test %reg,
+ * slot(%rip) become op $address, %reg.  P: the opcode, behind a REX prefix. */
+static bool relax_fixed(uint8_t *p, bool slot, struct elfrw_relaxed *ret)
+{
+	bool op = (p[0] & 0xc7) == 3, test = p[0] == 0x85;
+	if (!slot && (p[-1] & 0xfe) == 0x48 && p[0] == 0xc7 && (p[1] & 0xf8) == 0xc0) {
+		p[-1] = p[-1] & 1 ? 0x4c : 0x48;
+		p[0] = 0x8d;
+		p[1] = (uint8_t)((p[1] & 7) << 3 | 5);
+		ret->distance = true;
+	} else if (slot && (p[-1] & 0xfb) == 0x48 && (op || test) && (p[1] & 0xc7) == 5) {
+		uint8_t which = test ? 0 : p[0] >> 3 & 7;
+		p[-1] = p[-1] & 4 ? 0x49 : 0x48;
+		p[0] = test ? 0xf7 : 0x81;
+		p[1] = (uint8_t)(0xc0 | which << 3 | (p[1] >> 3 & 7));
+		ret->fixed = true;
+	} else
+		return false;
+	return ret->changed = true;
+}
+
 /* x86-64 psABI, "Optimize GOTPCRELX Relocations".  mov slot(%rip) becomes lea; call *slot(%rip)
  * becomes addr32 call; jmp *slot(%rip) becomes jmp and nop, or nop and jmp (mold). */
 static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool slot)
@@ -200,7 +222,8 @@ static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool
 	} else if (slot && p[0] == 0x8b && (p[1] & 0xc7) == 5) {
 		p[0] = 0x8d;
 		ret.changed = true;
-	}
+	} else if (off >= 3)
+		relax_fixed(p, slot, &ret);
 	return ret;
 }
 

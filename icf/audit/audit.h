@@ -199,6 +199,33 @@ static inline uint64_t icf_audit_size(const struct icf_audit *a, uint32_t i)
 	return a->run.prog.unit.data[i].end - a->run.prog.unit.data[i].start;
 }
 
+/* ---- what to do next (advice.c) ---- */
+
+/* A saving, and the command that gets it. */
+struct icf_advice {
+	uint64_t bytes;
+	char what[1024]; /* for people */
+	char command[4096];
+};
+#define ICF_ADVICE 3 /* most of a report */
+
+/* At most ICF_ADVICE pieces, largest saving first; their number.  They overlap. */
+unsigned icf_audit_advise(const struct icf_audit *a, struct icf_advice *ret);
+/* The same of the N pieces ALL, which are sorted. */
+unsigned icf_advice_best(struct icf_advice *all, unsigned n, struct icf_advice *ret);
+
+/* Add to a text of A; what has no room is left out.  The last: a blank, and S as one word of a
+ * shell. */
+void icf_advice_what(struct icf_advice *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void icf_advice_command(struct icf_advice *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void icf_advice_word(struct icf_advice *a, const char *s);
+
+void icf_advice_text(FILE *f, const struct icf_advice *a, unsigned n);
+/* The member "advice" of an object. */
+void icf_advice_json(FILE *f, const struct icf_advice *a, unsigned n);
+
 /* ---- parts of the analysis ---- */
 
 /* The stages up to the plans of both modes: A's units, with what becomes of them, and its totals.
@@ -216,6 +243,8 @@ void icf_audit_normalise(char *path); /* source.c */
 void icf_audit_library(const char *path, char *buf, size_t size); /* source.c */
 struct elfrw_err *icf_audit_compare(struct icf_audit *a,
 				    const struct icf_audit_options *opt); /* near.c */
+/* The part of it that says why functions stay; it finds no near misses. */
+struct elfrw_err *icf_audit_explain(struct icf_audit *a, unsigned threads); /* near.c */
 struct elfrw_err *icf_audit_groups(struct icf_audit *a,
 				   const struct icf_audit_options *opt); /* table.c */
 

@@ -367,6 +367,14 @@ static void put_totals(struct page *p, int m)
 		p->a->in_place ? t->duplicated - t->thunk_bytes : p->a->text - t->text_after);
 }
 
+static void put_advice(struct page *p)
+{
+	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
+	fputc(',', p->f);
+	icf_advice_json(p->f, x, x ? icf_audit_advise(p->a, x) : 0);
+	free(x);
+}
+
 static struct elfrw_err *put_data(FILE *f, void *ctx)
 {
 	struct page *p = ctx;
@@ -390,6 +398,7 @@ static struct elfrw_err *put_data(FILE *f, void *ctx)
 		a->functions, a->text, a->code);
 	put_totals(p, ICF_AUDIT_ALL);
 	put_totals(p, ICF_AUDIT_SAFE);
+	put_advice(p);
 	ELFRW_TRY(put_functions(p));
 	put_groups(p);
 	ELFRW_TRY(put_tables(p));

@@ -224,6 +224,15 @@ static struct elfrw_err *put_unused(FILE *f, const struct icf_audit *a,
 	return NULL;
 }
 
+static void put_advice(FILE *f, const struct icf_audit *a)
+{
+	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
+	fputs("  ", f);
+	icf_advice_json(f, x, x ? icf_audit_advise(a, x) : 0);
+	fputs(",\n", f);
+	free(x);
+}
+
 struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
 				       const struct icf_audit_options *opt)
 {
@@ -253,6 +262,7 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
 		a->text);
 	for (int m = 0; m < ICF_AUDIT_MODES; m++)
 		put_totals(f, a, m);
+	put_advice(f, a);
 	fprintf(f, "  \"n_groups\": %zu,\n", a->group.len);
 	put_groups(f, a, opt);
 	for (int d = 0; d < ICF_N_DIMS; d++)

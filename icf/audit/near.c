@@ -298,7 +298,8 @@ static struct elfrw_err *find_near(struct compare *c)
 	return err;
 }
 
-struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_options *opt)
+static struct elfrw_err *compare(struct icf_audit *a, const struct icf_audit_options *opt,
+				 bool near)
 {
 	const struct icf_program *prog = &a->run.prog;
 	struct compare c = { .a = a,
@@ -321,8 +322,19 @@ struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_
 		explain_safe(a);
 		explain(&c, 1);
 		explain(&c, 0);
-		err = find_near(&c);
+		err = near ? find_near(&c) : NULL;
 	}
 	free(c.key);
 	return err;
+}
+
+struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_options *opt)
+{
+	return compare(a, opt, true);
+}
+
+struct elfrw_err *icf_audit_explain(struct icf_audit *a, unsigned threads)
+{
+	const struct icf_audit_options opt = { .threads = threads };
+	return compare(a, &opt, false);
 }

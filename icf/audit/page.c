@@ -18,6 +18,7 @@
 TAKE_IN(icf_page_style, "icf/audit/page/audit.css");
 TAKE_IN(icf_page_body, "icf/audit/page/audit.html");
 TAKE_IN(icf_page_script, "icf/audit/page/audit.js");
+TAKE_IN(icf_page_next, "icf/audit/page/next.js");
 TAKE_IN(icf_page_product_body, "icf/audit/page/product.html");
 TAKE_IN(icf_page_product_script, "icf/audit/page/product.js");
 
@@ -58,6 +59,7 @@ static struct elfrw_err *put_page(FILE *f, const struct icf_page *page)
 	fputs("<script type=\"application/json\" id=\"data\">", f);
 	ELFRW_TRY(page->put_data(f, page->ctx));
 	fputs("</script>\n<script>\n", f);
+	fputs(icf_page_next, f);
 	fputs(page->script, f);
 	fputs("</script>\n</body>\n</html>\n", f);
 	return NULL;

@@ -5,7 +5,7 @@
 #include "elfrw/base/err.h"
 #include <stdio.h>
 
-extern const char icf_page_style[], icf_page_body[], icf_page_script[];
+extern const char icf_page_style[], icf_page_body[], icf_page_script[], icf_page_next[];
 extern const char icf_page_product_body[], icf_page_product_script[];
 
 struct icf_page {

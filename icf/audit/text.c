@@ -368,11 +368,19 @@ static struct elfrw_err *print_unused(FILE *f, const struct icf_audit *a,
 	return print_unused_list(f, a, opt);
 }
 
+static void print_advice(FILE *f, const struct icf_audit *a)
+{
+	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
+	icf_advice_text(f, x, x ? icf_audit_advise(a, x) : 0);
+	free(x);
+}
+
 struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,
 				       const struct icf_audit_options *opt)
 {
 	print_head(f, a, opt);
 	print_totals(f, a);
+	print_advice(f, a);
 	print_groups(f, a, opt);
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_FAMILY, "By template family", "family"));
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_NAMESPACE, "By namespace", "namespace"));

@@ -5,7 +5,6 @@
 #include "elfrw/base/newfile.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/live.h"
-#include "icf/audit/rows.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <inttypes.h>
@@ -33,8 +32,8 @@ static const char usage[] =
 	"      --html=FILE            write a page for a web browser to FILE instead\n"
 	"      --rows=FILE            write one row a function to FILE instead, for databases: JSON\n"
 	"                             Lines, or CSV if FILE ends in .csv\n"
-	"      --package=NAME         what the rows say of the package of INPUT (default: what INPUT\n"
-	"                             says of itself)\n"
+	"      --package=NAME         what the rows say of the package of the files (default: the\n"
+	"                             package that a file is in, or what the file says of itself)\n"
 	"      --top=N                print at most N rows of a table, 0: all (default: 20; with\n"
 	"                             --json and --csv: all)\n"
 	"      --filter=REGEX         only functions with names that match (extended regular\n"
@@ -220,25 +219,12 @@ static bool is_debug_file(const struct icf_audit *a, const char *path)
 	return debug && stat(path, &st) == 0 && st.st_dev == debug->dev && st.st_ino == debug->ino;
 }
 
-static struct elfrw_err *write_rows(const struct icf_audit_command *c, const struct icf_audit *a,
-				    const char *path)
-{
-	struct icf_rows r;
-	ELFRW_TRY(icf_rows_begin(&r, c->rows));
-	struct elfrw_err *err = icf_rows_put_audit(&r, a, path, c->package, c->opt.threads);
-	if (err)
-		icf_rows_drop(&r);
-	return err ? err : icf_rows_commit(&r);
-}
-
 static int audit_one(const struct icf_audit_command *c, const char *path)
 {
 	struct icf_audit a = { 0 };
 	int status = 0;
 	if (c->html && elfrw_newfile_same_place(c->html, path))
 		return fail(c->html, elfrw_error("is the input and cannot be the page too"));
-	if (c->rows && elfrw_newfile_same_place(c->rows, path))
-		return fail(c->rows, elfrw_error("is the input and cannot be the rows too"));
 	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
 	if (err)
 		status = fail(path, err);
@@ -247,21 +233,13 @@ static int audit_one(const struct icf_audit_command *c, const char *path)
 			err = elfrw_error("is the debug file and cannot be the page too");
 		else if (c->html)
 			err = icf_audit_write_html(c->html, &a, &c->opt);
-		else if (c->rows && is_debug_file(&a, c->rows))
-			err = elfrw_error("is the debug file and cannot be the rows too");
-		else if (c->rows)
-			err = write_rows(c, &a, path);
 		else if (c->format == FORMAT_JSON)
 			err = icf_audit_print_json(stdout, &a, &c->opt);
 		else if (c->format == FORMAT_CSV)
 			err = icf_audit_print_csv(stdout, &a, &c->opt);
 		else
 			err = icf_audit_print_text(stdout, &a, &c->opt);
-		status = err ? fail(c->html   ? c->html
-				    : c->rows ? c->rows
-					      : path,
-				    err)
-			     : close_output(0);
+		status = err ? fail(c->html ? c->html : path, err) : close_output(0);
 		if (!status)
 			status = check_duplicated(c, &a, path);
 		if (a.warning && !c->quiet)
@@ -353,12 +331,12 @@ static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 	if (c->diff && line->n == 2 && !c->files_from &&
 	    icf_audit_is_product(c, line->operand, line->n))
 		return icf_audit_products(c, line->operand);
+	if (c->rows && (line->n || c->files_from))
+		return icf_audit_write_rows(c, line->operand, line->n);
 	if ((line->n || c->files_from) && icf_audit_is_product(c, line->operand, line->n)) {
-		if (c->n_why || c->rows || c->diff)
+		if (c->n_why || c->diff)
 			return icf_usage_error("audit", "%s is about %s",
-					       c->n_why  ? "--why"
-					       : c->rows ? "--rows"
-							 : "--diff",
+					       c->n_why ? "--why" : "--diff",
 					       c->diff ? "two files or products" : "one file");
 		return icf_audit_product(c, line->operand, line->n);
 	}

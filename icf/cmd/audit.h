@@ -24,4 +24,7 @@ bool icf_audit_is_product(const struct icf_audit_command *c, char **operand, int
  * and the list name.  Both return the exit status. */
 int icf_audit_products(const struct icf_audit_command *c, char **operand);
 int icf_audit_product(const struct icf_audit_command *c, char **operand, int n);
+
+/* Writes the rows of the files that the N operands and the list name.  Returns the exit status. */
+int icf_audit_write_rows(const struct icf_audit_command *c, char **operand, int n);
 #endif

@@ -3,6 +3,7 @@
 #include "icf/audit/product/collect.h"
 #include "icf/audit/product/diff.h"
 #include "icf/audit/product/product.h"
+#include "icf/audit/rows/files.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <errno.h>
@@ -150,16 +151,57 @@ int icf_audit_products(const struct icf_audit_command *c, char **operand)
 	return status;
 }
 
+/* The operands and the lines of the list. */
+static struct elfrw_err *list_files(const struct icf_audit_command *c, char **operand, int n,
+				    names *list)
+{
+	if (!VEC_APPEND(list, operand, (size_t)n))
+		return &elfrw_err_nomem;
+	return c->files_from ? read_list(c->files_from, list) : NULL;
+}
+
+/* A line for each file without rows. */
+static void complain(const struct icf_product *p)
+{
+	for (size_t k = 0; k < p->file.len; k++)
+		if (p->file.data[k].state == ICF_FILE_BAD)
+			icf_message(p->file.data[k].name, "%s",
+				    p->file.data[k].why ? p->file.data[k].why : "out of memory");
+}
+
+int icf_audit_write_rows(const struct icf_audit_command *c, char **operand, int n)
+{
+	const struct icf_product_options opt = options_of(c);
+	struct icf_product p = { .spool = -1 };
+	names list = { 0 };
+	int status = ICF_EXIT_TROUBLE;
+	struct elfrw_err *err = list_files(c, operand, n, &list);
+	if (err)
+		fail(c->files_from, err);
+	else if ((err = icf_rows_write(&p, c->rows, c->package, list.data, (int)list.len, &opt)))
+		fail(c->rows, err);
+	else {
+		complain(&p);
+		if (p.done)
+			status = check_duplicated(c, &p);
+		else if (p.bad != 1)
+			icf_message(NULL, "no file could be analysed");
+	}
+	icf_product_deinit(&p);
+	free_names(&list, n);
+	return status;
+}
+
 int icf_audit_product(const struct icf_audit_command *c, char **operand, int n)
 {
 	const struct icf_product_options opt = options_of(c);
 	struct icf_product p = { .spool = -1 };
 	names list = { 0 };
 	int status = 0;
-	struct elfrw_err *err = VEC_APPEND(&list, operand, (size_t)n) ? NULL : &elfrw_err_nomem;
-	if (!err && c->files_from && (err = read_list(c->files_from, &list)))
+	struct elfrw_err *err = list_files(c, operand, n, &list);
+	if (err)
 		status = fail(c->files_from, err);
-	else if (err || (err = icf_product_analyse(&p, list.data, (int)list.len, &opt)))
+	else if ((err = icf_product_analyse(&p, list.data, (int)list.len, &opt)))
 		status = fail(NULL, err);
 	else
 		status = report(c, &p);

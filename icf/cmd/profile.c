@@ -23,6 +23,9 @@ static const char usage[] =
 	"      --to=autofdo           counts for create_llvm_prof --profiler=text\n"
 	"      --to=pprof             profile.proto, compressed, for pprof\n"
 	"      --to=collapsed         stacks for flame graphs\n"
+	"      --to=gmon              gmon.out for gprof; PROFILE is gmon.out, too\n"
+	"      --to=callgrind         callgrind.out; PROFILE is callgrind.out with addresses (valgrind\n"
+	"                             --tool=callgrind --dump-instr=yes)\n"
 	"      --undecided=kept       attribute what is undecided to the function whose code was kept (default)\n"
 	"      --undecided=drop       leave it out\n"
 	"      --undecided=spread     attribute it to all possible functions in turn\n"
@@ -56,20 +59,21 @@ static int choice_of(const char *value, const char *const *choice, int n)
 }
 
 /* Sets one option; -1: go on, else the exit status. */
-static int set_option(struct icf_profile_in *in, struct dwr_sym_options *opt, int c)
+static int set_option(struct icf_profile_in *in, struct dwr_sym_options *opt, int c, bool *to_given)
 {
-	static const char *const to[] = { "perfscript", "profgen", "bolt",
-					  "autofdo",    "pprof",   "collapsed" };
+	static const char *const to[] = { "perfscript", "profgen",   "bolt", "autofdo",
+					  "pprof",      "collapsed", "gmon", "callgrind" };
 	static const char *const undecided[] = { "kept", "drop", "spread" };
 	int i;
 	switch (c) {
 	case OPT_TO:
-		if ((i = choice_of(optarg, to, 6)) < 0)
+		if ((i = choice_of(optarg, to, 8)) < 0)
 			return icf_usage_error("profile",
 					       "--to=%s: must be perfscript, profgen, bolt, "
-					       "autofdo, pprof or collapsed",
+					       "autofdo, pprof, collapsed, gmon or callgrind",
 					       optarg);
 		in->to = (enum icf_profile_to)i;
+		*to_given = true;
 		return -1;
 	case OPT_UNDECIDED:
 		if ((i = choice_of(optarg, undecided, 3)) < 0)
@@ -137,17 +141,49 @@ static struct elfrw_err *read_perf_data(struct icf_profile *p, const char *path)
 
 /* ---- the command ---- */
 
-static struct elfrw_err *read_profile(struct icf_profile *p, const char *path)
+/* gmon.out and callgrind.out are written in their own form. */
+static bool is_counts(enum icf_profile_to to)
 {
-	if (strcmp(path, "-") == 0)
-		return icf_profile_read(p, STDIN_FILENO, "standard input");
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return to == ICF_PROFILE_GMON || to == ICF_PROFILE_CALLGRIND;
+}
+
+static struct elfrw_err *check_form(const struct icf_profile_in *in, int fd, const char *name)
+{
+	enum icf_profile_to form;
+	if (!icf_profile_sniff(fd, &form) || form == in->to)
+		return NULL;
+	const char *word = form == ICF_PROFILE_GMON ? "gmon" : "callgrind";
+	return elfrw_error("%s is %s.out, which is written with --to=%s", name, word, word);
+}
+
+static struct elfrw_err *read_profile(const struct icf_profile_in *in, struct icf_profile *p,
+				      const char *path)
+{
+	bool standard = strcmp(path, "-") == 0;
+	const char *name = standard ? "standard input" : path;
+	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return elfrw_error_errno(errno, "cannot open %s", path);
-	struct elfrw_err *err =
-		is_perf_data(fd) ? read_perf_data(p, path) : icf_profile_read(p, fd, path);
-	close(fd);
+	struct elfrw_err *err = check_form(in, fd, name);
+	if (!err)
+		err = !standard && is_perf_data(fd) && !is_counts(in->to)
+			      ? read_perf_data(p, path)
+			      : icf_profile_read(p, fd, name);
+	if (!standard)
+		close(fd);
 	return err;
+}
+
+/* Without --to, the first profile says the form. */
+static void find_form(struct icf_profile_in *in, const char *path)
+{
+	enum icf_profile_to form;
+	bool standard = strcmp(path, "-") == 0;
+	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && icf_profile_sniff(fd, &form))
+		in->to = form;
+	if (fd >= 0 && !standard)
+		close(fd);
 }
 
 static struct elfrw_err *run(const struct icf_profile_in *in, char **arg, int n,
@@ -155,10 +191,8 @@ static struct elfrw_err *run(const struct icf_profile_in *in, char **arg, int n,
 {
 	struct icf_profile *p = NULL;
 	struct elfrw_err *err = elfrw_err_about(in->file, icf_profile_open(in, &p));
-	if (!err && !n)
-		err = icf_profile_read(p, STDIN_FILENO, "standard input");
-	for (int i = 0; i < n && !err; i++)
-		err = read_profile(p, arg[i]);
+	for (int i = 0; i < (n ? n : 1) && !err; i++)
+		err = read_profile(in, p, n ? arg[i] : "-");
 	if (!err)
 		err = icf_profile_finish(p, counts);
 	icf_profile_close(p);
@@ -170,7 +204,12 @@ static struct elfrw_err *run(const struct icf_profile_in *in, char **arg, int n,
 static void remark(const struct icf_profile_in *in, const struct icf_profile_counts *c)
 {
 	double percent = c->places ? 100.0 * (double)c->undecided / (double)c->places : 0;
-	if (in->forward)
+	if (is_counts(in->to))
+		icf_message(in->file,
+			    "%" PRIu64 " calls: %" PRIu64 " of shared code, %" PRIu64
+			    " undecided (%.2f %%)",
+			    c->places, c->shared, c->undecided, percent);
+	else if (in->forward)
 		icf_message(in->file,
 			    "%" PRIu64 " samples, %" PRIu64 " places in the program: %" PRIu64
 			    " in shared code, %" PRIu64 " in code that is gone",
@@ -180,7 +219,7 @@ static void remark(const struct icf_profile_in *in, const struct icf_profile_cou
 			    "%" PRIu64 " samples, %" PRIu64 " places in the program: %" PRIu64
 			    " in shared code, %" PRIu64 " undecided (%.2f %%)",
 			    c->samples, c->places, c->shared, c->undecided, percent);
-	if (!c->places)
+	if (!c->places && !is_counts(in->to))
 		icf_message(in->file, "no sample is in this program; are its mappings there "
 				      "(perf script --show-mmap-events)?");
 	if (c->odd)
@@ -199,10 +238,11 @@ int icf_cmd_profile(int argc, char **argv)
 	struct icf_profile_in in = { .options = &opt, .out = stdout };
 	struct icf_profile_counts counts = { 0 };
 	struct icf_cmdline line = ICF_CMDLINE("profile", usage, argc, argv);
+	bool to_given = false;
 	int c, status = -1;
 	icf_cmdline_init(&line, "", options);
 	while (status < 0 && (c = icf_cmdline_next(&line)) != -1)
-		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(&in, &opt, c);
+		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(&in, &opt, c, &to_given);
 	if (status >= 0)
 		return status;
 	if (!line.n)
@@ -210,6 +250,14 @@ int icf_cmd_profile(int argc, char **argv)
 	if (in.to == ICF_PROFILE_PPROF && isatty(STDOUT_FILENO))
 		return icf_usage_error("profile", "--to=pprof writes binary data; "
 						  "standard output is a terminal");
+	if (!to_given)
+		find_form(&in, line.n > 1 ? line.operand[1] : "-");
+	if (is_counts(in.to) && (in.forward || in.event))
+		return icf_usage_error("profile", "--forward and --event are for the text of perf "
+						  "script");
+	if (in.to == ICF_PROFILE_GMON && isatty(STDOUT_FILENO))
+		return icf_usage_error("profile", "--to=gmon writes binary data; standard output "
+						  "is a terminal");
 	in.file = line.operand[0];
 	struct elfrw_err *err = run(&in, line.operand + 1, line.n - 1, &counts);
 	if (!err && !line.quiet)

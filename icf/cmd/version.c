@@ -26,7 +26,7 @@ int icf_print_version(void)
 		 "Debug information: DWARF 2 3 4 5\n"
 		 "Compressed sections: zlib zstd\n"
 		 "Debug files: build-id debuglink dwz debuginfod\n"
-		 "Profiles: perfscript profgen bolt autofdo pprof collapsed\n"
+		 "Profiles: perfscript profgen bolt autofdo pprof collapsed gmon callgrind\n"
 		 "Libraries: elfutils/%s zlib/%s zstd/%s xxhash/%u.%u.%u\n",
 		 machines, dwfl_version(NULL), zlibVersion(), ZSTD_versionString(), xxh / 10000,
 		 xxh / 100 % 100, xxh % 100);

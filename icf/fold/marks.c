@@ -22,7 +22,10 @@ static bool may_be_mark(const struct icf_program *prog, const struct icf_symbol 
 				 (prog->unit.data[k].flags & ICF_UNIT_FUNC_SYMBOL));
 }
 
-/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes refers to, except by a
+#define POSSIBLE 1 /* it has neither type nor size */
+#define NAMED    2
+
+/* Marks each possible symbol of .symtab that a relocation of loaded bytes refers to, except by a
  * call. */
 static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t n)
 {
@@ -35,9 +38,9 @@ static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t
 		for (size_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			if (ELF64_R_SYM(r.r_info) < n &&
+			if (ELF64_R_SYM(r.r_info) < n && named[ELF64_R_SYM(r.r_info)] == POSSIBLE &&
 			    !img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call)
-				named[ELF64_R_SYM(r.r_info)] = 1;
+				named[ELF64_R_SYM(r.r_info)] = NAMED;
 		}
 	}
 }
@@ -46,7 +49,7 @@ static void name_address(const struct icf_program *prog, uint64_t va, uint8_t *n
 {
 	size_t i = LOWER_BOUND(0, prog->sym.len, mid, prog->sym.data[mid].value < va);
 	for (; i < prog->sym.len && prog->sym.data[i].value == va; i++)
-		named[i] = 1;
+		named[i] = NAMED;
 }
 
 /* The same by addresses; NAMED is indexed as prog->sym is. */
@@ -68,6 +71,11 @@ struct elfrw_err *icf_find_marks(struct icf_program *prog)
 	size_t n = elfrw_symbols_count(&img->section[img->symtab]);
 	uint8_t *named = n ? calloc(n > prog->sym.len ? n : prog->sym.len, 1) : NULL;
 	struct elfrw_err *err = n && !named ? &elfrw_err_nomem : NULL;
+	for (size_t i = 0; named && i < prog->sym.len; i++) {
+		const struct icf_symbol *s = &prog->sym.data[i];
+		if (!prog->inferred && s->index < n && s->type == STT_NOTYPE && !s->size)
+			named[s->index] = POSSIBLE;
+	}
 	if (named && prog->inferred)
 		name_by_refs(prog, named);
 	else if (named)
@@ -75,7 +83,7 @@ struct elfrw_err *icf_find_marks(struct icf_program *prog)
 	for (size_t i = 0; named && !err && i < prog->sym.len; i++) {
 		const struct icf_symbol *s = &prog->sym.data[i];
 		size_t k = prog->inferred ? i : s->index;
-		if (k >= n || !named[k] || !may_be_mark(prog, s))
+		if (k >= n || named[k] != NAMED || !may_be_mark(prog, s))
 			continue;
 		uint32_t u = icf_unit_at(prog, s->value);
 		if (u != ICF_NONE && prog->unit.data[u].reason == ICF_OK)

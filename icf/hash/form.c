@@ -145,6 +145,10 @@ static uint32_t put_ref(const struct icf_hasher *h, const struct icf_unit *u,
 		slot &= !x.changed;
 		if (x.changed && x.branch)
 			kind = ICF_REF_BRANCH;
+		if (x.fixed || x.distance) {
+			kind = x.fixed ? ICF_REF_ABS : ICF_REF_PCREL;
+			base = x.fixed ? ELFRW_BASE_ZERO : ELFRW_BASE_PLACE;
+		}
 	}
 	if ((uint32_t)(ref - first) + 1 < f->n_ref && ref[1].pair == 1 && ref[1].off == x.off) {
 		base = ELFRW_BASE_PLACE;

@@ -55,45 +55,60 @@ static struct elfrw_err *form_part(void *arg, size_t index)
 	return err;
 }
 
-/* How a variable begins: with nothing or a zero, another byte, or an address. */
-static uint64_t beginning(const struct icf_hasher *h, uint64_t va)
+/* How a variable begins: with nothing or a zero, another byte, or an address.  The variable that
+ * stands for a program among others holds its own address, or zero: __dso_handle in the start files
+ * of programs with and without a fixed address. */
+static uint64_t beginning(const struct icf_hasher *h, const struct icf_place *k)
 {
 	struct icf_means m;
-	const uint8_t *p = elfrw_image_at(h->prog->img, va, 1);
-	if (icf_dynreloc_at(h->prog, va) || icf_hash_word(h, va, &m))
-		return 256;
-	return p ? *p : 0;
+	const uint8_t *p = elfrw_image_at(h->prog->img, k->va, 1);
+	if (k->nothing)
+		return 0;
+	if (icf_hash_word(h, k->va, &m))
+		return m.kind == ICF_TO_NODE && m.node >= h->n_units &&
+				       &h->place.data[m.node - h->n_units] == k
+			       ? 0
+			       : 256;
+	return icf_dynreloc_at(h->prog, k->va) ? 256 : p ? *p : 0;
 }
 
-/* Names the variables: by how they begin and the least of the hashes of their uses, a use being a
- * function's form and which of its edges it is.  Another program with that function has the same
- * name for it. */
-static void name_variables(struct icf_hasher *h)
+/* Gives the variables that have no name yet the least of the hashes of their uses, a use being a
+ * function's form and which of its edges it is.  LATER: the uses in functions that are none once
+ * symbols are gone, such as those of the start files; the others. */
+static void name_by_use(struct icf_hasher *h, bool later)
 {
 	for (uint32_t i = 0; i < h->n_units; i++) {
 		const struct icf_unit *u = &h->prog->unit.data[i];
-		/* Others, such as those of the start files, are no functions once symbols are gone.
-		 */
-		if (u->kind == ICF_UNIT_RIGID || (!u->n_fde && h->prog->cfi.fde.len))
+		bool is_later = !u->n_fde && h->prog->cfi.fde.len;
+		if (u->kind == ICF_UNIT_RIGID || is_later != later)
 			continue;
 		for (uint32_t e = h->first[i]; e < h->first[i + 1]; e++) {
 			if (h->edge[e] < h->n_units)
 				continue;
 			struct icf_place *k = &h->place.data[h->edge[e] - h->n_units];
-			if (k->kind != ICF_PLACE_VARIABLE)
+			if (k->kind != ICF_PLACE_VARIABLE || (k->keyed && k->later != later))
 				continue;
 			uint64_t use[3] = { h->form[i].lo, h->form[i].hi, e - h->first[i] };
 			struct icf_hash key = icf_hash_bytes(use, sizeof use);
 			if (!k->keyed || icf_hash_cmp(&key, &k->key) < 0)
 				k->key = key;
 			k->keyed = true;
+			k->later = later;
 		}
 	}
+}
+
+/* Names the variables: by how they begin and by a use.  Another program with the function has the
+ * same name for it. */
+static void name_variables(struct icf_hasher *h)
+{
+	name_by_use(h, false);
+	name_by_use(h, true);
 	for (uint32_t i = 0; i < h->place.len; i++)
 		if (h->place.data[i].kind == ICF_PLACE_VARIABLE)
 			h->form[h->n_units + i] =
 				icf_hash_mixed(ICF_MIX_VARIABLE, h->place.data[i].key,
-					       beginning(h, h->place.data[i].va));
+					       beginning(h, &h->place.data[i]));
 }
 
 /* Forms and edges of all nodes. */
@@ -149,14 +164,17 @@ static void same_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *c
 }
 
 /* Numbers the places of each class, in the order of their addresses, and makes the number part of
- * the form.  How many equal strings there are depends on the linker; they mean the same.  COUNT:
- * room for all nodes. */
+ * the form.  How many equal strings there are depends on the linker; they mean the same, and so do
+ * numbers that are only read.  COUNT: room for all nodes. */
 static void number_places(struct icf_hasher *h, const uint32_t *cls, uint32_t *count)
 {
 	memset(count, 0, h->n * sizeof *count);
-	for (uint32_t i = h->n_units; i < h->n; i++)
-		if (!h->place.data[i - h->n_units].text && count[cls[i]]++)
+	for (uint32_t i = h->n_units; i < h->n; i++) {
+		const struct icf_place *k = &h->place.data[i - h->n_units];
+		bool only_read = k->kind == ICF_PLACE_CONSTANT && !k->taken;
+		if (!k->text && !only_read && count[cls[i]]++)
 			h->form[i] = icf_hash_mixed(ICF_MIX_NUMBER, h->form[i], count[cls[i]] - 1);
+	}
 }
 
 static struct elfrw_err *classes(struct icf_hasher *h, uint32_t *scratch, uint32_t *cls)

@@ -28,6 +28,7 @@ struct places {
 	struct icf_hasher *h;
 	VEC(struct target) va;
 	VEC(struct named) named; /* data with dynamic symbols, by address */
+	VEC(uint64_t) empty;     /* where sections without bytes stand */
 	uint64_t relro, relro_end;
 };
 
@@ -368,6 +369,45 @@ static void find_end(const struct icf_hasher *h, const struct elfrw_section *s, 
 		k->end = word + 8;
 }
 
+/* Is VA, in section SHNDX (0: in none), no place of data but one that the start files know: where
+ * the table of clones for transactions stands, which has no bytes and may be left out?  Then VA is
+ * where the data ends, or something begins that functions do not name. */
+static bool is_edge(const struct places *p, uint64_t va, uint32_t shndx)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	const struct elfrw_section *in = &img->section[shndx];
+	uint32_t type = in->hdr.sh_type;
+	if (shndx && type != SHT_INIT_ARRAY && type != SHT_FINI_ARRAY && type != SHT_DYNAMIC &&
+	    strncmp(in->name, ".got", 4) != 0)
+		return false;
+	for (size_t k = 0; k < p->empty.len; k++)
+		if (p->empty.data[k] == va)
+			return true;
+	for (uint32_t i = 1; i < img->n_sections && !shndx; i++) {
+		const Elf64_Shdr *s = &img->section[i].hdr;
+		if ((s->sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_TLS)) == (SHF_ALLOC | SHF_WRITE) &&
+		    s->sh_type == SHT_PROGBITS && s->sh_addr + s->sh_size == va)
+			return true;
+	}
+	return false;
+}
+
+static bool find_empty(struct places *p)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *s = &img->section[i].hdr;
+		if (s->sh_size || s->sh_type != SHT_PROGBITS ||
+		    strcmp(img->section[i].name, ".tm_clone_table") != 0)
+			continue;
+		uint64_t *va = VEC_PUSH(&p->empty);
+		if (!va)
+			return false;
+		*va = s->sh_addr;
+	}
+	return true;
+}
+
 static void describe(const struct places *p, struct icf_place *k, uint64_t next)
 {
 	const struct elfrw_image *img = p->h->prog->img;
@@ -379,6 +419,11 @@ static void describe(const struct places *p, struct icf_place *k, uint64_t next)
 	bool loaded = type == SHT_PROGBITS || type == SHT_INIT_ARRAY || type == SHT_FINI_ARRAY;
 	k->kind = ICF_PLACE_OTHER;
 	k->end = k->va;
+	if (is_edge(p, k->va, shndx)) {
+		k->kind = ICF_PLACE_VARIABLE;
+		k->nothing = true;
+		return;
+	}
 	if (!shndx || (s->hdr.sh_flags & SHF_EXECINSTR) || strncmp(s->name, ".eh_frame", 9) == 0)
 		return;
 	if (loaded && is_constant(p, s, k->va) && !(n && is_copy(p, n))) {
@@ -424,11 +469,12 @@ struct elfrw_err *icf_hash_find_places(struct icf_hasher *h)
 			p.relro = img->phdr[i].p_vaddr;
 			p.relro_end = p.relro + img->phdr[i].p_memsz;
 		}
-	bool ok = add_refs(&p) && add_words(&p);
+	bool ok = find_empty(&p) && add_refs(&p) && add_words(&p);
 	struct elfrw_err *err = ok ? add_types(&p) : &elfrw_err_nomem;
 	if (!err && !(find_named(&p) && settle(&p)))
 		err = &elfrw_err_nomem;
 	VEC_FREE(&p.va);
+	VEC_FREE(&p.empty);
 	VEC_FREE(&p.named);
 	if (!err && h->place.len > UINT32_MAX / 2 - h->n_units)
 		err = elfrw_error("more than 2147483647 functions and data that they refer to");

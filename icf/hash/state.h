@@ -21,6 +21,8 @@ struct icf_place {
 	uint32_t sym;        /* NAMED: index in .dynsym */
 	uint8_t kind;
 	bool keyed;
+	bool later;   /* the same: a use that only counts if there is no other */
+	bool nothing; /* VARIABLE: no byte of the program is there */
 	uint8_t read; /* bytes that direct reads read at most; 0: not known */
 	bool taken; /* more than a direct read refers to it: data, or code that takes its address */
 	bool text;  /* CONSTANT: a string that linkers merge with equal ones, mostly */

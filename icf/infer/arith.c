@@ -52,6 +52,7 @@ struct flow {
 	VEC(uint32_t) source; /* instructions that compute an address; ascending */
 	VEC(struct sum) sum;
 	bool own;          /* addresses inside the own unit */
+	bool edges;        /* icf_trace_edges() was called */
 	bool full;         /* out of memory */
 	const char *loose; /* nothing may move */
 	uint64_t loose_at;
@@ -330,9 +331,12 @@ static bool is_sure(struct flow *f, const struct sum *s)
 	return d.n && !d.full;
 }
 
-/* Leaves of all sums those that are sure; one may depend on others. */
-static void judge(struct flow *f)
+/* Leaves of all sums those that are sure; one may depend on others.  Most units have none. */
+static struct elfrw_err *judge(struct flow *f)
 {
+	if (f->sum.len && !f->edges)
+		ELFRW_TRY(icf_trace_edges(f->prog, f->unit, &f->t));
+	f->edges |= f->sum.len > 0;
 	for (bool again = true; again;) {
 		again = false;
 		for (size_t j = 0; j < f->sum.len; j++)
@@ -341,6 +345,7 @@ static void judge(struct flow *f)
 				again = true;
 			}
 	}
+	return NULL;
 }
 
 /* S adds a number to the address FROM: what both name stays. */
@@ -365,7 +370,7 @@ static struct elfrw_err *follow_sources(struct flow *f, const uint64_t *from)
 	if (!f->source.len)
 		return NULL;
 	ELFRW_TRY(run(f, f->source.data, f->source.len));
-	judge(f);
+	ELFRW_TRY(judge(f));
 	for (size_t k = 0; k < f->sum.len && !f->loose; k++) {
 		struct sum *s = &f->sum.data[k];
 		if ((f->own && !s->known) || !s->sure)
@@ -381,7 +386,7 @@ static struct elfrw_err *follow_sources(struct flow *f, const uint64_t *from)
 		return NULL;
 	for (size_t k = 0; k < f->source.len; k++) {
 		ELFRW_TRY(run(f, f->source.data + k, 1));
-		judge(f);
+		ELFRW_TRY(judge(f));
 		for (size_t j = 0; j < f->sum.len && !f->loose; j++)
 			if (f->sum.data[j].known && f->sum.data[j].sure)
 				pin(f, from[k], &f->sum.data[j]);
@@ -402,7 +407,7 @@ static struct elfrw_err *examine(struct flow *f, uint32_t i)
 	f->unit = i;
 	f->own = false;
 	ELFRW_TRY(icf_trace_unit(f->prog, i, &f->t, &clean));
-	ELFRW_TRY(icf_trace_edges(f->prog, i, &f->t));
+	f->edges = false;
 	ELFRW_TRY(find_sources(f, from));
 	ELFRW_TRY(follow_sources(f, from));
 	f->own = true;

@@ -31,6 +31,7 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 	uint64_t size = u->end - u->start, avail = prog->exec.data[u->sec].end - u->start;
 	size_t bytes = size / 8 + 1;
 	t->insn.len = 0;
+	t->inner = false;
 	*clean = true;
 	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) ||
 	    !VEC_RESERVE(&t->insn, size / 3 + 16))
@@ -50,13 +51,56 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 		a->pos = (uint32_t)pos;
 		set_bits(t->start.data, pos);
 		if (a->in.pcrel_size && a->in.target - u->start < size &&
-		    !icf_is_half(prog->arch, &a->in))
+		    !icf_is_half(prog->arch, &a->in)) {
 			set_bits(t->target.data, a->in.target - u->start);
+			t->inner |= a->in.kind != ELFRW_INSN_CALL && a->in.kind != ELFRW_INSN_JMP &&
+				    a->in.kind != ELFRW_INSN_JCC;
+		}
 		pos += a->in.len;
 	}
 	for (size_t b = 0; b < bytes && *clean; b++)
 		*clean = (t->target.data[b] & ~t->start.data[b]) == 0;
 	return NULL;
+}
+
+#define DIGIT 11 /* bits */
+#define FEW   48 /* edges that are sorted without counting */
+
+/* Puts the edges, which are in the order of `from`, into that of `to`, and of `from` among equals.
+ * Counts digits, since large functions have thousands.  false: out of memory. */
+static bool sort_edges(struct icf_trace *t, uint64_t size)
+{
+	const uint32_t mask = (1u << DIGIT) - 1;
+	size_t n = t->edge.len;
+	if (!VEC_RESERVE(&t->sorted, n))
+		return false;
+	for (unsigned shift = 0; shift < 32 && size >> shift; shift += DIGIT) {
+		uint32_t at[1 << DIGIT] = { 0 };
+		for (size_t i = 0; i < n; i++)
+			at[t->edge.data[i].to >> shift & mask]++;
+		for (uint32_t d = 0, sum = 0; d <= mask; d++) {
+			uint32_t here = at[d];
+			at[d] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			t->sorted.data[at[t->edge.data[i].to >> shift & mask]++] = t->edge.data[i];
+		memcpy(t->edge.data, t->sorted.data, n * sizeof *t->edge.data);
+	}
+	return true;
+}
+
+/* The same for a few. */
+static void insert_edges(struct icf_trace *t)
+{
+	struct icf_edge *e = t->edge.data;
+	for (size_t i = 1; i < t->edge.len; i++) {
+		struct icf_edge one = e[i];
+		size_t k = i;
+		for (; k > 0 && e[k - 1].to > one.to; k--)
+			e[k] = e[k - 1];
+		e[k] = one;
+	}
 }
 
 static int edge_order(const void *a, const void *b)
@@ -89,8 +133,10 @@ struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, st
 			return &elfrw_err_nomem;
 		*e = (struct icf_edge){ (uint32_t)(in->target - u->start), (uint32_t)k };
 	}
-	if (t->edge.len)
-		qsort(t->edge.data, t->edge.len, sizeof *t->edge.data, edge_order);
+	if (t->edge.len <= FEW)
+		insert_edges(t);
+	else if (!sort_edges(t, u->end - u->start))
+		return &elfrw_err_nomem;
 	return VEC_APPEND(&t->open.v, t->jump.v.data, t->jump.v.len) ? NULL : &elfrw_err_nomem;
 }
 
@@ -168,6 +214,7 @@ void icf_trace_deinit(struct icf_trace *t)
 {
 	VEC_FREE(&t->pads);
 	VEC_FREE(&t->edge);
+	VEC_FREE(&t->sorted);
 	VEC_FREE(&t->jump.v);
 	VEC_FREE(&t->open.v);
 	VEC_FREE(&t->cases);
@@ -299,6 +346,8 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	bool jumps = false;
+	if (!t->inner && !prog->arch->low_form)
+		return false;
 	for (size_t k = 0; k < t->insn.len; k++)
 		jumps |= t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
 	for (size_t k = 0; k < t->insn.len; k++) {
@@ -346,19 +395,23 @@ static bool reads_itself(const struct icf_program *prog, uint32_t i, const struc
 	return false;
 }
 
-/* Copies the unit's bits; its first and last byte may hold another unit's. */
+/* Copies the unit's bits; its first and last byte may hold another unit's, which another thread
+ * sets. */
 static void mark_insns(const struct icf_unit *u, const struct icf_trace *t, struct icf_bits *insn)
 {
 	uint64_t off = u->start - insn->lo, size = u->end - u->start;
 	unsigned shift = off & 7;
-	for (uint64_t b = 0; b < (size + 7) / 8; b++) {
-		unsigned bits = (unsigned)t->start.data[b] << shift;
-		if (bits & 0xff)
-			__atomic_fetch_or(&insn->bits[(off >> 3) + b], (uint8_t)bits,
-					  __ATOMIC_RELAXED);
-		if (bits >> 8)
-			__atomic_fetch_or(&insn->bits[(off >> 3) + b + 1], (uint8_t)(bits >> 8),
-					  __ATOMIC_RELAXED);
+	uint8_t *to = insn->bits + (off >> 3);
+	uint64_t last = ((off & 7) + size + 7) / 8 - 1;
+	unsigned before = 0;
+	for (uint64_t b = 0; b <= last; b++) {
+		unsigned now = b < (size + 7) / 8 ? t->start.data[b] : 0;
+		uint8_t bits = (uint8_t)((now << 8 | before) << shift >> 8);
+		before = now;
+		if (b == 0 || b == last)
+			__atomic_fetch_or(&to[b], bits, __ATOMIC_RELAXED);
+		else
+			to[b] = bits;
 	}
 }
 

@@ -26,6 +26,9 @@
 #define KEEP   16  /* instructions examined before a jump */
 #define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
 #define SMALL  (1 << 20)
+#define PAGE   12 /* exponent of two */
+
+enum { ENTERED = 1, SEEN = 2 }; /* a unit */
 
 static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
 {
@@ -69,12 +72,25 @@ static bool is_spare(const struct icf_program *prog, const struct icf_unit *u)
 	return size > 0;
 }
 
-struct elfrw_err *icf_find_blind(struct icf_program *prog)
+/* Sets bits of BARE, one for each page of the code: a bare unit touches it.  false: there are none.
+ */
+static bool find_bare(const struct icf_program *prog, struct icf_bits *bare)
 {
-	enum { ENTERED = 1, SEEN = 2 };
-	uint8_t *mark = calloc(prog->unit.len + 1, 1);
-	if (!mark)
-		return &elfrw_err_nomem;
+	bool any = false;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (!is_bare(prog, u))
+			continue;
+		any = true;
+		for (uint64_t p = u->start >> PAGE; p <= u->end >> PAGE; p++)
+			icf_set_bit(bare, p);
+	}
+	return any;
+}
+
+/* Asks only of references to pages with bare units, of which programs have few. */
+static void mark_named(const struct icf_program *prog, const struct icf_bits *bare, uint8_t *mark)
+{
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
@@ -82,6 +98,8 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 				see_page(prog, &ref[r], mark, SEEN);
 				continue;
 			}
+			if (!icf_bit(bare, ref[r].target >> PAGE))
+				continue;
 			uint32_t k = icf_in_exec(prog, ref[r].target)
 					     ? icf_unit_at(prog, ref[r].target)
 					     : ICF_NONE;
@@ -100,6 +118,22 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 	uint32_t entry = icf_unit_at(prog, prog->img->ehdr.e_entry);
 	if (entry != ICF_NONE)
 		mark[entry] |= ENTERED;
+}
+
+struct elfrw_err *icf_find_blind(struct icf_program *prog)
+{
+	struct icf_bits bare;
+	uint8_t *mark = calloc(prog->unit.len + 1, 1);
+	if (!mark)
+		return &elfrw_err_nomem;
+	if (!icf_bits_init(&bare, prog->exec.data[0].start >> PAGE,
+			   (prog->exec.data[prog->exec.len - 1].end >> PAGE) + 1)) {
+		free(mark);
+		return &elfrw_err_nomem;
+	}
+	if (find_bare(prog, &bare))
+		mark_named(prog, &bare, mark);
+	icf_bits_deinit(&bare);
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		if (!is_bare(prog, u))

@@ -32,10 +32,12 @@ struct icf_indices {
 
 struct icf_trace {
 	VEC(struct icf_insn_at) insn;
-	VEC(struct icf_edge) edge;  /* by `to`; only after icf_trace_edges() */
-	struct icf_indices jump;    /* the indirect jumps; only after icf_trace_edges() */
-	struct icf_indices open;    /* those that may lead anywhere; at first, all */
-	VEC(struct icf_edge) cases; /* the targets of the others; by `to` */
+	bool inner; /* an instruction that is no branch refers to the unit, by one field */
+	VEC(struct icf_edge) edge;   /* by `to`; only after icf_trace_edges() */
+	VEC(struct icf_edge) sorted; /* room for sorting them */
+	struct icf_indices jump;     /* the indirect jumps; only after icf_trace_edges() */
+	struct icf_indices open;     /* those that may lead anywhere; at first, all */
+	VEC(struct icf_edge) cases;  /* the targets of the others; by `to` */
 	uint32_t budget; /* steps left for searches in this unit; at 0 jumps are unknown */
 	bool forward; /* code without a branch, one of `cases` or an exception to it is not reached
 		       */

@@ -1,9 +1,11 @@
 /* profile.c: see profile.h.  A sample is read (text.c), located (place.c), attributed (decide.c,
  * solve.c), and written or counted. */
-#include "icf/profile/state.h"
+#include "icf/profile/arcs.h"
 #include "icf/profile/stack.h"
+#include "icf/profile/state.h"
 #include "elfrw/image.h"
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void find_linkage(struct icf_profile *p)
 {
@@ -65,6 +67,8 @@ void icf_profile_close(struct icf_profile *p)
 	if (!p)
 		return;
 	icf_prof_stack_close(p);
+	icf_prof_gmon_close(p->gmon);
+	icf_prof_callgrind_close(p->callgrind);
 	icf_perf_close(p->m);
 	VEC_FREE(&p->text);
 	VEC_FREE(&p->address);
@@ -97,6 +101,8 @@ static struct elfrw_err *put_sample(struct icf_profile *p)
 	case ICF_PROFILE_AUTOFDO: return icf_prof_count(p);
 	case ICF_PROFILE_PPROF:
 	case ICF_PROFILE_COLLAPSED: return icf_prof_stack_add(p);
+	case ICF_PROFILE_GMON:
+	case ICF_PROFILE_CALLGRIND: break; /* no text of perf is read */
 	}
 	return NULL;
 }
@@ -119,22 +125,50 @@ struct elfrw_err *icf_prof_flush(struct icf_profile *p)
 	return err;
 }
 
-struct elfrw_err *icf_profile_finish(struct icf_profile *p, struct icf_profile_counts *ret)
+bool icf_profile_sniff(int fd, enum icf_profile_to *ret)
 {
-	struct elfrw_err *err = NULL;
+	char b[512];
+	ssize_t n = pread(fd, b, sizeof b, 0);
+	if (n > 4 && !memcmp(b, "gmon", 4)) {
+		*ret = ICF_PROFILE_GMON;
+		return true;
+	}
+	*ret = ICF_PROFILE_CALLGRIND;
+	return n > 20 && (!memcmp(b, "# callgrind format", 18) ||
+			  memmem(b, (size_t)n, "creator: callgrind", 18));
+}
+
+struct elfrw_err *icf_profile_read(struct icf_profile *p, int fd, const char *name)
+{
+	switch (p->in->to) {
+	case ICF_PROFILE_GMON: return icf_prof_gmon_read(p, fd, name);
+	case ICF_PROFILE_CALLGRIND: return icf_prof_callgrind_read(p, fd, name);
+	default: return icf_prof_read_text(p, fd, name);
+	}
+}
+
+static struct elfrw_err *finish_samples(struct icf_profile *p)
+{
 	if (!p->counts.samples)
 		return elfrw_error(p->in->event ? "the profile has no sample of event %s"
 						: "the profile has no samples: it is not the text "
 						  "of perf script",
 				   p->in->event);
 	switch (p->in->to) {
-	case ICF_PROFILE_PERFSCRIPT: break;
 	case ICF_PROFILE_PROFGEN:
 	case ICF_PROFILE_BOLT:
-	case ICF_PROFILE_AUTOFDO: err = icf_prof_put_counts(p); break;
+	case ICF_PROFILE_AUTOFDO: return icf_prof_put_counts(p);
 	case ICF_PROFILE_PPROF:
-	case ICF_PROFILE_COLLAPSED: err = icf_prof_stack_put(p); break;
+	case ICF_PROFILE_COLLAPSED: return icf_prof_stack_put(p);
+	default: return NULL;
 	}
+}
+
+struct elfrw_err *icf_profile_finish(struct icf_profile *p, struct icf_profile_counts *ret)
+{
+	struct elfrw_err *err = p->in->to == ICF_PROFILE_GMON        ? icf_prof_gmon_put(p)
+				: p->in->to == ICF_PROFILE_CALLGRIND ? icf_prof_callgrind_put(p)
+								     : finish_samples(p);
 	*ret = p->counts;
 	return err;
 }

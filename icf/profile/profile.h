@@ -23,6 +23,8 @@ enum icf_profile_to {
 	ICF_PROFILE_AUTOFDO,    /* create_llvm_prof --profiler=text */
 	ICF_PROFILE_PPROF,      /* profile.proto, compressed */
 	ICF_PROFILE_COLLAPSED,  /* stacks for flame graphs */
+	ICF_PROFILE_GMON,       /* gmon.out, made of gmon.out */
+	ICF_PROFILE_CALLGRIND,  /* callgrind.out, made of callgrind.out */
 };
 
 enum icf_profile_undecided {
@@ -43,7 +45,8 @@ struct icf_profile_in {
 
 struct icf_profile_counts {
 	uint64_t samples, branches, frames; /* read, in any file */
-	uint64_t places; /* addresses in FILE that are a sample, an end of a branch, or a caller */
+	uint64_t places; /* addresses in FILE that are a sample, an end of a branch, or a caller; of
+			    gmon.out and callgrind.out: calls */
 	uint64_t shared, undecided; /* of PLACES: in shared code; of these, undecided */
 	uint64_t nowhere;           /* of PLACES: in code that has no place in the other program */
 	uint64_t odd, first_odd;    /* lines that could not be read, and the number of the first */
@@ -53,9 +56,14 @@ struct icf_profile_counts {
 /* Errors: FILE cannot be opened, or has no .debug_icfold; out of memory.  IN is borrowed. */
 struct elfrw_err *icf_profile_open(const struct icf_profile_in *in, struct icf_profile **ret);
 
-/* Reads the text of `perf script` from FD; NAME is for messages.  Errors: it cannot be read, is
- * another kind of file, or has nothing that the output can be made of; out of memory. */
+/* Reads the text of `perf script` from FD, or what the output needs; NAME is for messages.  Errors:
+ * it cannot be read, is another kind of file, or has nothing that the output can be made of; out of
+ * memory. */
 struct elfrw_err *icf_profile_read(struct icf_profile *p, int fd, const char *name);
+
+/* The profile at FD, by its first bytes, if it can be written in one form alone (gmon.out,
+ * callgrind.out); false: it is another one, or FD cannot seek. */
+bool icf_profile_sniff(int fd, enum icf_profile_to *ret);
 
 /* Writes what was not written yet.  Errors: there was no sample; out of memory. */
 struct elfrw_err *icf_profile_finish(struct icf_profile *p, struct icf_profile_counts *ret);

@@ -104,7 +104,8 @@ struct icf_prof_counter {
 };
 
 struct icf_prof_stack;
-struct icf_prof_places;
+struct icf_prof_gmon;
+struct icf_prof_callgrind;
 
 struct icf_profile {
 	const struct icf_profile_in *in;
@@ -153,10 +154,15 @@ struct icf_profile {
 	/* The output. */
 	struct icf_prof_counter ranges, branches, addresses;
 	struct icf_prof_stack *stack;
+	struct icf_prof_gmon *gmon;
+	struct icf_prof_callgrind *callgrind;
 };
 
 /* profile.c: hands on the sample that was read, and clears it. */
 struct elfrw_err *icf_prof_flush(struct icf_profile *p);
+
+/* text.c: the text of `perf script`, as icf_profile_read(). */
+struct elfrw_err *icf_prof_read_text(struct icf_profile *p, int fd, const char *name);
 
 /* place.c */
 struct elfrw_err *icf_prof_place(struct icf_profile *p, uint64_t va,

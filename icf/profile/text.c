@@ -340,7 +340,7 @@ static struct elfrw_err *take_line(struct icf_profile *p, const char *s, size_t 
 	return NULL;
 }
 
-struct elfrw_err *icf_profile_read(struct icf_profile *p, int fd, const char *name)
+struct elfrw_err *icf_prof_read_text(struct icf_profile *p, int fd, const char *name)
 {
 	char *buf = malloc(BUFFER);
 	struct elfrw_err *err = buf ? NULL : &elfrw_err_nomem;

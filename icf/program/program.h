@@ -87,8 +87,9 @@ struct icf_unit {
 		inferred */
 #define ICF_UNIT_RELATIVE \
 	2048 /* calls the sum of two numbers, or jumps to such a sum that is not understood */
-#define ICF_UNIT_BLIND  4096 /* becomes opaque as soon as its references are known (infer/gap.c) */
-#define ICF_UNIT_UNUSED 8192 /* nothing can reach it: it is removed (fold/unused.c) */
+#define ICF_UNIT_BLIND  4096  /* becomes opaque as soon as its references are known (infer/gap.c) */
+#define ICF_UNIT_UNUSED 8192  /* nothing can reach it: it is removed (fold/unused.c) */
+#define ICF_UNIT_CALLS  16384 /* its last instruction is a call */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -295,6 +296,13 @@ const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_u
 
 /* The unit that holds VA, or ICF_NONE. */
 uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
+
+/* The same for a series of places in order: LAST is the answer for the place before. */
+static inline uint32_t icf_unit_near(const struct icf_program *prog, uint64_t va, uint32_t last)
+{
+	const struct icf_unit *u = last == ICF_NONE ? NULL : &prog->unit.data[last];
+	return u && va >= u->start && va < u->end ? last : icf_unit_at(prog, va);
+}
 
 /* Is VA in an executable section?  Does one end there? */
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);

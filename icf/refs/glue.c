@@ -67,6 +67,50 @@ static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 			    in.kind == ELFRW_INSN_NOP);
 }
 
+/* Has most code of PROG unwind tables?  Then what has none is somebody's assembler. */
+static bool is_covered(const struct icf_program *prog)
+{
+	return prog->cfi.fde.len >= prog->unit.len / 2;
+}
+
+/* Does control come back from unit I?  It does not if it neither returns nor leaves by a jump. */
+static bool may_return(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	struct elfrw_insn in;
+	if (u->kind == ICF_UNIT_OPAQUE)
+		return true;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in) ||
+		    in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_JMP_IND)
+			return true;
+		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
+		    in.target - u->start >= size)
+			return true;
+	}
+	return false;
+}
+
+/* Unit I ends in a call.  Does it go on behind that?  Compilers end a function so if the callee
+ * does not return, and write unwind tables, which have no room for control that comes from another
+ * function.  Assembler without them may run into what follows. */
+static bool comes_back(const struct icf_program *prog, uint32_t i, bool covered)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *last = u->n_ref ? icf_unit_refs(prog, u) + u->n_ref - 1 : NULL;
+	if (!(u->flags & ICF_UNIT_CALLS) || u->n_fde || prog->exec.data[u->sec].linkage)
+		return false;
+	uint64_t end = last ? u->start + last->off + 4 : 0; /* of the instruction */
+	bool direct = last && (last->flags & ICF_REF_CALL) && end <= u->end &&
+		      icf_is_padding(prog, end, u->end);
+	uint32_t to = direct ? icf_unit_at(prog, last->target) : ICF_NONE;
+	if (to == ICF_NONE || prog->exec.data[prog->unit.data[to].sec].linkage)
+		return covered;
+	return may_return(prog, to);
+}
+
 /* By form: does a reference of this form join its unit and its target into one block? */
 static void find_near_forms(const struct elfrw_arch *arch, bool near[ELFRW_FORMS_MAX])
 {
@@ -78,15 +122,15 @@ static void find_near_forms(const struct elfrw_arch *arch, bool near[ELFRW_FORMS
 static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 {
 	uint8_t *join = calloc(prog->unit.len + 1, 1);
-	bool near[ELFRW_FORMS_MAX];
+	bool near[ELFRW_FORMS_MAX], covered = is_covered(prog);
 	find_near_forms(prog->arch, near);
 	if (!join)
 		return &elfrw_err_nomem;
 	*any = false;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1) &&
-		    runs_on(prog, u)) {
+		if (((u->flags & ICF_UNIT_FALLS) || comes_back(prog, i, covered)) &&
+		    same_section(prog, i, i + 1) && runs_on(prog, u)) {
 			join[i] = 1;
 			*any = true;
 		}

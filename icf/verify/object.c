@@ -5,9 +5,10 @@
  * a table that refers to a lost one must be lost, too; and no reference of anything else may mean a
  * lost table.  What a reference may mean:
  *   - what its relocation's symbol names, and what its target lies in, or ends at;
- *   - unless the target is a word of a table, or a type_info: all objects around it, as far as an
- *     input section may extend.  Weak symbols of C++ stand in sections of their own, and local
- *     symbols of two object files in different ones;
+ *   - unless the target is a word of a table but the first, or a type_info, and addresses have no
+ *     halves or a name, or a table or type_info, says that nothing is counted from there: all
+ * objects around it, as far as an input section may extend.  Weak symbols of C++ stand in sections
+ * of their own, and local symbols of two object files in different ones;
  *   - of a label without type or size, and of a distance in data that counts from an unknown place:
  *     the whole section.
  * A lost table must not begin like an array of functions, which may be addressed from before its
@@ -218,13 +219,22 @@ static void add_section(struct search *s, uint64_t place, uint32_t shndx)
 		    after(s, h->sh_addr + h->sh_size - 1));
 }
 
-static bool is_exact(const struct search *s, uint64_t va)
+/* Is VA, by a relocation against SYM (or NULL), a place from which nothing but the object there is
+ * reached?  The start of a table and, with addresses in halves, any place in an input section may
+ * be an anchor that code counts from, if no name says otherwise.  The reference is at PLACE. */
+static bool is_exact(const struct search *s, uint64_t place, const Elf64_Sym *sym, uint64_t va)
 {
-	uint32_t i = inside(s, va);
+	uint32_t i = inside(s, va), from = inside(s, place);
 	if (i == ICF_V_NONE)
 		return false;
 	const struct object *x = &s->object.data[i];
-	return x->table ? ((va - x->lo) & 7) == 0 : x->info && va == x->lo;
+	uint64_t off = va - x->lo;
+	if (sym && sym->st_value == x->lo && ELF64_ST_TYPE(sym->st_info) == STT_OBJECT)
+		return x->table ? (off & 7) == 0 : x->info && !off;
+	bool told = from != ICF_V_NONE && (s->object.data[from].table || s->object.data[from].info);
+	if (s->in->arch->low_form && !x->weak && !told)
+		return false;
+	return x->table ? off && (off & 7) == 0 : x->info && !off;
 }
 
 /* X may be in the input section in which the search is, which is one of the file HOME if not 0. */
@@ -237,11 +247,11 @@ static bool joins(const struct object *x, uint32_t sec, uint32_t *home)
 }
 
 /* Nothing says which object near VA is meant. */
-static void add_near(struct search *s, uint64_t place, uint64_t va)
+static void add_near(struct search *s, uint64_t place, const Elf64_Sym *sym, uint64_t va)
 {
 	uint32_t sec = elfrw_image_section_at(s->in, va), i = after(s, va), first = i, last = i;
 	const struct object *o = s->object.data;
-	if (is_exact(s, va) || !is_data(s->in, sec))
+	if (is_exact(s, place, sym, va) || !is_data(s->in, sec))
 		return;
 	if (i && o[i - 1].weak && va < o[i - 1].hi)
 		return; /* alone in its section */
@@ -259,7 +269,7 @@ static void add_reference(struct search *s, uint64_t place, const Elf64_Sym *sym
 	add_at(s, place, va);
 	if (type == STT_TLS)
 		return;
-	add_near(s, place, va);
+	add_near(s, place, sym, va);
 	if (type == STT_SECTION || sym->st_shndx == SHN_UNDEF)
 		return;
 	add_at(s, place, sym->st_value);
@@ -385,7 +395,7 @@ static struct elfrw_err *read_data(struct search *s)
 		add_at(s, d->place, d->addend);
 		if ((k == s->told.v.len || s->told.v.data[k] != d->place) &&
 		    (o == ICF_V_NONE || s->object.data[o].lo != d->addend))
-			add_near(s, d->place, d->addend);
+			add_near(s, d->place, NULL, d->addend);
 	}
 	return NULL;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""a64_erratum.py OBJDUMP FILE: the places where erratum 843419 of Cortex-A53 may strike, from a disassembly: function+offset.
+"""a64_erratum.py OBJDUMP FILE: the places where errata of Cortex-A53 may strike, from a disassembly: function+offset.
 
-An ADRP in the last two words of a page of 4 KiB; a load or store, but no pair with write-back; perhaps one more instruction that is
+843419: an ADRP in the last two words of a page of 4 KiB; a load or store, but no pair with write-back; perhaps one more instruction that is
 no branch and does not write the register; a load or store at an unsigned offset from the register.
+835769, marked so: a load or store, and right behind it a multiplication of 64 bits with an addition that does not need what was loaded.
 """
 import re
 import subprocess
@@ -25,6 +26,19 @@ def uses(insn, reg):
     return ACCESS.match(insn[1]) and re.search(rf"\[{reg}(, #\d+)?\]$", insn[2].split(" //")[0].strip())
 
 
+MULTIPLY = re.compile(r"^(madd|msub|[su]maddl|[su]msubl)$")
+
+
+def registers(args):
+    return [r[1:] for r in re.findall(r"\b[wx]\d+", args)]
+
+
+for i, (va, name, args, place) in enumerate(insns[:-1]):
+    va2, name2, args2, _ = insns[i + 1]
+    if ACCESS.match(name) and MULTIPLY.match(name2) and va2 == va + 4 and args2.startswith("x"):
+        loaded = registers(args.split("[")[0]) if name.startswith("ld") else []
+        if not set(loaded) & set(registers(args2)[1:]):
+            print(place, "835769")
 for i, (va, name, args, place) in enumerate(insns[:-3]):
     if name != "adrp" or va % 4096 < 4096 - 8:
         continue

@@ -252,6 +252,48 @@ def never_used(b):
 	check("unused-console", not (e := b.errors()), e)
 
 
+def several_files(b):
+	audit = load("product.json")
+	check("product-opens", ready(b, "product.html"), b.errors())
+	check("product-next", b.js("return [...document.querySelectorAll('#next li .command')].map(c => c.textContent)") == [a["command"] for a in audit["advice"]] != [])
+	done = [f for f in audit["files"] if f["state"] == "analysed"]
+	rows = "return [...document.querySelectorAll('#%s tr')].map(r => [...r.cells].map(c => c.textContent))"
+	got = b.js(rows % "file-rows")
+	check("product-files", [r[2] for r in got] == ["{:,}".format(f["functions"]) for f in done], got)
+	check("product-others", len(b.js(rows % "other-rows")) == len(audit["files"]) - len(done) == 3)
+	check("product-hostile", "<b>hostile" in "".join(r[-1] for r in got) and not b.js("return window.broken"), got)
+	# The keyboard: "/" goes to the search; Enter opens a function.
+	b.keys("/", *"hostile")
+	check("product-search", wait_for(lambda: len(b.js(rows % "file-rows")) == 1), b.js(rows % "file-rows"))
+	b.keys(*"none")
+	check("product-search-nothing", wait_for(lambda: b.js(rows % "file-rows") == [["Nothing matches."]]), b.js(rows % "file-rows"))
+	groups = b.js("return document.querySelectorAll('#group-rows tr.group').length")
+	check("product-groups", groups == min(25, len(audit["groups"])) > 0, groups)
+	b.js("document.querySelector('#group-rows button').focus()")
+	b.keys("Enter")
+	members = b.js("return [...document.querySelectorAll('#group-rows tr.members li')].map(l => l.textContent)")
+	check("product-enter", len(members) == audit["groups"][0]["n_files"], members)
+	b.keys("Enter")
+	check("product-enter-again", not b.js("return document.querySelectorAll('#group-rows tr.members').length"))
+	b.js("document.querySelectorAll('#mode button')[1].click(); document.querySelector('#file-table th[data-sort=\"name\"] button').click()")
+	b.js("const s = document.getElementById('file-search'); s.value = ''; s.dispatchEvent(new Event('input'))")
+	names = [r[-1] for r in b.js(rows % "file-rows")]
+	check("product-sort", names == sorted(names) and len(names) == len(done), names)
+	looks(b, "product-")
+	check("product-console", not (e := b.errors()), e)
+	size = os.path.getsize(os.path.join(folder, "thousand.html"))
+	check("thousand-size", size < 5 << 20, size)
+	before = b.processor()
+	opened = ready(b, "thousand.html")
+	after = b.processor()
+	used = after - before if after >= before else after
+	check("thousand-opens", opened and 0 < used < 2 and "1,300" in b.js("return document.getElementById('title').textContent"), "%.2f s" % used)
+	before = b.processor()
+	b.keys("/", *"0777 folders")
+	check("thousand-search", wait_for(lambda: len(b.js(rows % "file-rows")) == 1) and b.processor() - before < 2, b.processor() - before)
+	check("thousand-console", not (e := b.errors()), e)
+
+
 def corner(png):
 	"""How bright the page is near its upper left corner, 0 to 255."""
 	rows, n = pixels(png)
@@ -307,6 +349,7 @@ def main():
 		check("many-renders", colours(b.screenshot("many.png")) > 20)
 		check("many-console", not (e := b.errors()), e)
 		never_used(b)
+		several_files(b)
 		check("stripped", ready(b, "stripped.html") and "address" in b.js("return document.getElementById('notice').textContent"), b.errors())
 		if load("stripped.json")["never_used"]["obstacle"]:
 			shown = b.js("return ['#unused-saves', '#shade', '#unused-table'].map(s => { const e = document.querySelector(s); return e.offsetParent ? e.textContent : '' })")

@@ -1,5 +1,6 @@
 /* branches.c: branches [-n N] [-g] [-t THUNKS] PROGRAM ARGUMENT...
  *             branches [-n N] [-g] [-t THUNKS] -v PROGRAM < TRACE
+ *             branches [-n N] [-g] [-t THUNKS] -q PROGRAM < TRACE
  *
  * Runs PROGRAM (x86-64) instruction by instruction, and prints its taken branches in the form of
  * `perf script --show-mmap-events -F ip,brstack`: each line the last N branches, with no branch in
@@ -11,7 +12,8 @@
  * say the same as those of the program before.
  *
  * With -v the program is not run: TRACE is what valgrind --tool=lackey --trace-mem=yes says of its
- * run, which is the same for a hundredth of the time.
+ * run, which is the same for a hundredth of the time.  With -q PROGRAM is for AArch64, and TRACE is
+ * what qemu-aarch64 -singlestep -d exec,nochain says.
  *
  * It knows the few opcodes that branch, and shares no code with icfold. */
 #include <elf.h>
@@ -50,7 +52,7 @@ static uint64_t stack[DEEPEST];
 static unsigned depth;
 static uint64_t entry;
 static uint64_t shift; /* from addresses as linked */
-static bool chains;
+static bool chains, aarch64;
 
 static void die(const char *what)
 {
@@ -196,6 +198,23 @@ static bool branches(const uint8_t *p, uint64_t va, uint64_t to, bool *call, boo
 	return op == 0xff && (p[1] >> 3 & 7) == 4;
 }
 
+/* The same of AArch64: b, bl, those with a condition, br, blr, ret (also with authentication). */
+static bool branches_a64(uint32_t w, uint64_t va, uint64_t to, bool *call, bool *ret)
+{
+	*call = *ret = false;
+	if ((w & 0x7c000000) == 0x14000000) {
+		*call = w >> 31;
+		return true;
+	}
+	if ((w & 0xfe000000) == 0xd6000000) {
+		*call = (w >> 21 & 7) == 1;
+		*ret = (w >> 21 & 7) == 2;
+		return true;
+	}
+	bool may = (w & 0xff000010) == 0x54000000 || (w & 0x7c000000) == 0x34000000;
+	return may && to != va + 4;
+}
+
 static void flush(uint64_t ip)
 {
 	if (chains) {
@@ -244,7 +263,12 @@ static void step(uint64_t last, uint64_t pc)
 {
 	bool call = false, ret = false;
 	unsigned len = 0;
-	if (inside(last)) {
+	if (inside(last) && aarch64) {
+		uint32_t w;
+		memcpy(&w, text + (last - code.from), len = 4);
+		if (branches_a64(w, last, pc, &call, &ret))
+			record(last, pc);
+	} else if (inside(last)) {
 		if (branches(text + (last - code.from), last, pc, &call, &ret, &len))
 			record(last, pc);
 	} else if (inside(pc) && last)
@@ -280,10 +304,10 @@ static int trace(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* Where valgrind loads PATH: as linked, or at its own fixed place. */
+/* Where valgrind or qemu loads PATH: as linked, or at its own fixed place. */
 static void find_loaded(const char *path)
 {
-	enum { VALGRIND_PIE = 0x108000 };
+	const uint64_t pie = aarch64 ? 0x5500000000 : 0x108000;
 	Elf64_Ehdr e;
 	Elf64_Phdr h;
 	int fd = open(path, O_RDONLY);
@@ -294,7 +318,7 @@ static void find_loaded(const char *path)
 		    h.p_type != PT_LOAD || !(h.p_flags & PF_X))
 			continue;
 		char *real = realpath(path, NULL);
-		uint64_t base = e.e_type == ET_DYN ? VALGRIND_PIE : 0;
+		uint64_t base = e.e_type == ET_DYN ? pie : 0;
 		code.from = base + (h.p_vaddr & ~0xfffull);
 		code.to = (base + h.p_vaddr + h.p_memsz + 0xfff) & ~0xfffull;
 		map_code(path, real ? real : path, h.p_offset & ~0xfffull);
@@ -310,9 +334,11 @@ static int read_trace(void)
 	uint64_t pc, last = 0;
 	bool begun = false;
 	while (fgets(line, sizeof line, stdin)) {
-		if (line[0] != 'I')
+		/* "I  ADDRESS,LENGTH", or "Trace N: HOST [CS/ADDRESS/FLAGS/FLAGS] NAME" */
+		const char *at = aarch64 ? strchr(line, '/') : line;
+		if (!at || line[0] != (aarch64 ? 'T' : 'I'))
 			continue;
-		pc = strtoull(line + 1, NULL, 16);
+		pc = strtoull(at + 1, NULL, 16);
 		begun |= pc == entry + shift;
 		if (begun) {
 			step(last, pc);
@@ -331,15 +357,15 @@ int main(int argc, char **argv)
 	const char *thunks = NULL;
 	int c, status, out;
 	bool traced = false;
-	while ((c = getopt(argc, argv, "+n:gt:v")) != -1) {
+	while ((c = getopt(argc, argv, "+n:gt:vq")) != -1) {
 		if (c == 'n')
 			window = (unsigned)atoi(optarg);
 		else if (c == 'g')
 			chains = true;
 		else if (c == 't')
 			thunks = optarg;
-		else if (c == 'v')
-			traced = true;
+		else if (c == 'v' || c == 'q')
+			traced = true, aarch64 = c == 'q';
 		else
 			return 2;
 	}

@@ -34,6 +34,8 @@ class File:
         relocs = "".join(t for t in relocs.split("Relocation section ") if re.match(r"'\.rela\.(dyn|plt)'", t))
         for m in re.finditer(r"^([0-9a-f]{16})\s+\S+\s+R_X86_64_(GLOB_DAT|JUMP_SLO?T?|64)\s+[0-9a-f]*\s*(\S+)", relocs, re.M):
             self.slots[int(m[1], 16)] = m[3].removesuffix("()")
+        self.words = {int(m[1], 16): int(m[2], 16)  # address -> what the loader puts there
+                      for m in re.finditer(r"^([0-9a-f]{16})\s+\S+\s+R_X86_64_RELATIVE\s+([0-9a-f]+)$", relocs, re.M)}
         self.text = {}
 
     def disassemble(self):
@@ -106,7 +108,7 @@ def meaning(f, r, text, target):
         name = f.stub(target)
         return ("import", name) if name else ("code",)
     if s[0].startswith(".got"):  # the linker knew what is in the slot, or not: the other file has its address
-        v = int.from_bytes(f.bytes_at(target, 8), "little")
+        v = f.words.get(target) or int.from_bytes(f.bytes_at(target, 8), "little")
         return meaning(f, r, text, v) if v else ("slot",)
     if "W" in s[5]:
         return ("variable",)

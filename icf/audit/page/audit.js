@@ -760,6 +760,7 @@ for (const q of ["(prefers-color-scheme: dark)"])
 	matchMedia(q).addEventListener("change", () => { inks.clear(); readColors(); showLegend(); drawMap(); });
 readColors();
 showHead();
+showNext(D.advice, bytes);
 settle("scopes");
 showTabs();
 showNear();

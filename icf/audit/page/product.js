@@ -15,7 +15,7 @@ const el = (tag, cls, text) => {
 
 /* ---- data ---- */
 const DONE = 1, COPY = 2, BAD = 3; /* enum icf_product_state */
-const LEVEL = ["", "references inferred", "nothing can move"];
+const LEVEL = ["relocations kept", "references inferred", "nothing can move"];
 const files = D.files.map((r, id) => r[0] === DONE ?
 	{ id, state: DONE, name: r[1], code: r[2], functions: r[3], saved: [r[4], r[5]], twice: [r[6], r[7]], unused: r[8], shared: r[9], level: r[10] } :
 	{ id, state: r[0], name: r[1], of: r[2] });
@@ -28,6 +28,8 @@ const common = (() => {
 	return s.length;
 })();
 const short = id => files[id].name.slice(common);
+/* What most files are is said once. */
+const usual = LEVEL.map((_, k) => done.filter(f => f.level === k).length).reduce((best, n, k, all) => n > all[best] ? k : best, 0);
 
 /* ---- figures ---- */
 const nf = new Intl.NumberFormat("en-US");
@@ -35,7 +37,8 @@ const num = v => nf.format(v);
 function bytes(v) {
 	if (v < 10000) return num(v) + " B";
 	if (v < 1024 * 1024) return (v / 1024).toFixed(v < 102400 ? 1 : 0) + " KiB";
-	return (v / 1048576).toFixed(v < 104857600 ? 2 : 0) + " MiB";
+	if (v < 1073741824) return (v / 1048576).toFixed(v < 104857600 ? 2 : 0) + " MiB";
+	return (v / 1073741824).toFixed(2) + " GiB";
 }
 const percent = (p, w) => w ? (100 * p / w).toFixed(p / w < .1 ? 2 : 1) + " %" : "0 %";
 const plural = (n, one, many) => num(n) + " " + (n === 1 ? one : many);
@@ -48,8 +51,10 @@ function showHead() {
 	let about = plural(T.functions, "function", "functions") + ", " + bytes(T.code) + " of code";
 	if (T.copies) about += "; " + plural(T.copies, "copy", "copies") + " counted once";
 	if (T.bad) about += "; " + num(T.bad) + " not analysed";
+	if (usual) about += "; " + LEVEL[usual];
 	if (common) about += "; in " + done[0].name.slice(0, common);
 	$("about").textContent = about;
+	for (const id of ["groups", "between"]) $(id).classList.toggle("hidden", T.files < 2);
 	$("notice").textContent = D.filter ? "The functions in several files are those that match " + D.filter + "." : "";
 	$("notice").classList.toggle("hidden", !D.filter);
 	$("foot").textContent = "icfold " + D.version;
@@ -69,25 +74,6 @@ function showFigures() {
 		card("In several files", bytes(T.shared), plural(T.groups, "function", "functions") + ", at best"),
 		card("Never used", T.unused_known ? bytes(T.unused) : "not known", percent(T.unused, T.code) + " of the code"));
 	for (const b of $("mode").children) b.setAttribute("aria-pressed", +b.dataset.mode === m);
-}
-
-function showNext() {
-	$("next").replaceChildren(...D.advice.map(([size, what, command]) => {
-		const li = el("li"), line = el("div", "line"), code = el("code", "command", command), copy = el("button", "plain", "Copy");
-		copy.type = "button";
-		copy.setAttribute("aria-label", "Copy the command: " + what);
-		copy.addEventListener("click", () => {
-			const range = document.createRange();
-			range.selectNodeContents(code);
-			getSelection().removeAllRanges();
-			getSelection().addRange(range);
-			if (navigator.clipboard) navigator.clipboard.writeText(command).then(() => { copy.textContent = "Copied"; }, () => {});
-		});
-		line.append(el("b", "", bytes(size)), el("span", "", what));
-		li.append(line, code, copy);
-		return li;
-	}));
-	if (!D.advice.length) $("next").append(el("li", "muted", "Nothing: no function is there twice, and none is unused."));
 }
 
 /* ---- tables ---- */
@@ -118,6 +104,13 @@ function cells(row, values, share) {
 	});
 }
 
+function nothing(body, columns, text) {
+	const tr = el("tr"), td = el("td", "name muted", text);
+	td.colSpan = columns;
+	tr.append(td);
+	body.append(tr);
+}
+
 function showFiles() {
 	const q = words(state.file.query), list = sorted(done.filter(f => fits(f.name.toLowerCase(), q)), state.file);
 	const most = Math.max(1, ...done.map(f => f.saved[state.mode]));
@@ -126,10 +119,11 @@ function showFiles() {
 		const tr = el("tr"), td = el("td", "name", short(f.id));
 		cells(tr, [bytes(f.saved[state.mode]), bytes(f.code), num(f.functions), bytes(f.twice[state.mode]), f.unused < 0 ? "?" : bytes(f.unused), bytes(f.shared)],
 			f.saved[state.mode] / most);
-		if (LEVEL[f.level]) td.append(el("span", "tag", LEVEL[f.level]));
+		if (f.level !== usual) td.append(el("span", "tag", LEVEL[f.level]));
 		tr.append(td);
 		return tr;
 	}));
+	if (!list.length) nothing($("file-rows"), 7, "Nothing matches.");
 	more($("file-more"), state.file.shown, list.length, 100, () => { state.file.shown += 100; showFiles(); });
 }
 
@@ -168,6 +162,7 @@ function showGroups() {
 		rows.push(members);
 	}
 	$("group-rows").replaceChildren(...rows);
+	if (!list.length) nothing($("group-rows"), 5, q.length ? "Nothing matches." : "None.");
 	more($("group-more"), state.group.shown, list.length, 100, () => { state.group.shown += 100; showGroups(); });
 }
 
@@ -180,12 +175,7 @@ function showTable() {
 		tr.append(el("td", "name", r[3] || "(not known)"));
 		return tr;
 	}));
-	if (!rows.length) {
-		const tr = el("tr"), td = el("td", "name muted", "None.");
-		td.colSpan = 4;
-		tr.append(td);
-		$("table-rows").append(tr);
-	}
+	if (!rows.length) nothing($("table-rows"), 4, "None.");
 	for (const b of $("tabs").children) b.setAttribute("aria-pressed", b.dataset.table === state.table);
 	more($("table-more"), state.tableShown, rows.length, 50, () => { state.tableShown += 50; showTable(); });
 }
@@ -200,11 +190,15 @@ function showPairs() {
 		tr.append(td);
 		return tr;
 	}));
+	if (!D.pairs.length) nothing($("pair-rows"), 3, "None.");
 	more($("pair-more"), state.pairShown, D.pairs.length, 50, () => { state.pairShown += 50; showPairs(); });
 }
 
 function showOthers() {
-	const list = files.filter(f => f.state === BAD).concat(files.filter(f => f.state === COPY));
+	const bad = files.filter(f => f.state === BAD), count = new Map();
+	for (const f of bad) count.set(f.of, (count.get(f.of) || 0) + 1);
+	/* Reasons that few files have come first: a thousand object files hide no broken program. */
+	const list = bad.sort((a, b) => count.get(a.of) - count.get(b.of) || (a.of < b.of ? -1 : a.of > b.of ? 1 : a.id - b.id)).concat(files.filter(f => f.state === COPY));
 	$("others").classList.toggle("hidden", !list.length);
 	$("others-count").textContent = plural(T.copies, "copy", "copies") + ", " + num(T.bad) + " not analysed";
 	$("other-rows").replaceChildren(...list.slice(0, state.otherShown).map(f => {
@@ -248,10 +242,13 @@ document.addEventListener("keydown", e => {
 });
 showHead();
 showFigures();
-showNext();
+showNext(D.advice, bytes);
 showFiles();
 showGroups();
 showTable();
 showPairs();
 showOthers();
+/* For tests. */
+window.icfoldAudit = { ms: performance.now(), state, files: done, groups };
+document.documentElement.dataset.ready = "yes";
 })();

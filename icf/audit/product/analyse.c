@@ -44,11 +44,10 @@ static void hash_bytes(const void *p, size_t n, uint64_t ret[2])
 	ret[1] = h.high64;
 }
 
-static void hash_file(struct reading *r)
+static void hash_file(const struct icf_audit *a, struct icf_product_facts *facts)
 {
-	const struct elfrw_image *img = &r->a.run.img;
-	const struct icf_program *prog = &r->a.run.prog;
-	struct icf_product_facts *facts = r->facts;
+	const struct elfrw_image *img = &a->run.img;
+	const struct icf_program *prog = &a->run.prog;
 	const struct elfrw_image *file = img->pair ? &img->pair->program : img;
 	XXH3_state_t *s = XXH3_createState();
 	uint32_t n = 0;
@@ -113,10 +112,9 @@ static struct elfrw_err *find_unused(struct reading *r, const struct icf_options
 	return NULL;
 }
 
-static void take_totals(struct reading *r)
+void icf_product_facts_of(const struct icf_audit *a, struct icf_product_facts *f)
 {
-	struct icf_product_facts *f = r->facts;
-	const struct icf_audit *a = &r->a;
+	hash_file(a, f);
 	f->code = a->code;
 	f->text = a->text;
 	f->functions = a->functions;
@@ -208,8 +206,7 @@ static struct elfrw_err *read_file(struct reading *r, const char *path, struct e
 	run.debug_file = NULL;
 	if (err)
 		return err;
-	take_totals(r);
-	hash_file(r);
+	icf_product_facts_of(&r->a, r->facts);
 	ELFRW_TRY(find_soname(r));
 	r->hash = malloc((r->a.run.prog.unit.len + 1) * sizeof *r->hash);
 	if (!r->hash)

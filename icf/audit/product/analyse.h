@@ -8,4 +8,7 @@
  * then the strings; the caller frees it, also after an error. */
 struct elfrw_err *icf_product_read(const char *path, const struct icf_audit_options *opt,
 				   struct icf_product_facts *facts, struct elfrw_wbuf *lines);
+
+/* Sets the sums and hashes of FACTS, after icf_audit_plan(). */
+void icf_product_facts_of(const struct icf_audit *a, struct icf_product_facts *facts);
 #endif

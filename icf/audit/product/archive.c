@@ -210,6 +210,7 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 static bool take_nested(struct reader *r, struct archive *a, const uint8_t *block, ssize_t have,
 			unsigned depth)
 {
+	char outer[ICF_PACKAGE];
 	size_t n = strlen(r->m.name);
 	struct level *l = malloc(sizeof *l);
 	struct archive *inner = new_archive(&r->lib);
@@ -220,9 +221,13 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 		if (r->lib.archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
 			go = send_error(r, r->lib.archive_error_string(inner));
 		else {
+			memcpy(outer, r->m.package, sizeof outer);
+			bool package = icf_package_of_file(r->m.name, r->m.package);
 			memcpy(r->m.name + n, ":", 2);
 			go = walk(r, inner, n + 1, depth + 1);
 			r->m.name[n] = 0;
+			if (package)
+				memcpy(r->m.package, outer, sizeof outer);
 		}
 	}
 	r->lib.archive_read_free(inner);
@@ -251,6 +256,8 @@ static bool take_member(struct reader *r, struct archive *a, bool wanted, unsign
 	enum icf_product_kind kind =
 		n > 0 && wanted ? icf_product_kind(block, (size_t)n) : ICF_KIND_OTHER;
 	bool go = r->left != 0;
+	if (kind == ICF_KIND_OTHER && n > 0 && wanted)
+		icf_package_of_control(r->m.name, block, (size_t)n, r->m.package);
 	if (kind == ICF_KIND_ELF)
 		go = take_elf(r, a, block, n);
 	else if (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(r->m.name)) {
@@ -307,6 +314,7 @@ static void read_archive(const char *path, int socket)
 		send_error(r, strerror(errno));
 	else {
 		r->left = SPARE + RATIO * (uint64_t)st.st_size;
+		icf_package_of_file(path, r->m.package);
 		if (r->lib.archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
 			send_error(r, r->lib.archive_error_string(a));
 		else
@@ -370,6 +378,7 @@ bool icf_archive_next(struct icf_archive *a, struct icf_archive_member *m)
 	if (c && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&m->fd, CMSG_DATA(c), sizeof(int));
 	m->name[sizeof m->name - 1] = m->error[sizeof m->error - 1] = 0;
+	m->package[sizeof m->package - 1] = 0;
 	return m->fd >= 0 || m->error[0];
 }
 

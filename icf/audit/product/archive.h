@@ -6,6 +6,7 @@
 #ifndef ICF_AUDIT_PRODUCT_ARCHIVE_H
 #define ICF_AUDIT_PRODUCT_ARCHIVE_H
 #include "elfrw/base/err.h"
+#include "icf/audit/package.h"
 #include <sys/types.h>
 
 #define ICF_ARCHIVE_NAME 2048
@@ -20,6 +21,7 @@ struct icf_archive_member {
 	uint64_t size;               /* bytes */
 	char name[ICF_ARCHIVE_NAME]; /* in the archive; parts of nested archives end in ':' */
 	char error[256];             /* not empty: what is wrong with the archive, or the member */
+	char package[ICF_PACKAGE];   /* the name of the package that it is in; empty: none */
 };
 
 /* Starts to read PATH.  MEMORY: bytes that the process may take. */

@@ -94,9 +94,12 @@ static void analyse(const struct run *r, uint32_t id, struct message *m)
 	struct elfrw_wbuf lines = { 0 };
 	*m = (struct message){ .file = id };
 	snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
-	struct elfrw_err *err =
-		icf_product_read(f->path ? f->path : path, &r->opt->audit, &m->facts, &lines);
+	const struct icf_product_reader *own = r->opt->reader;
+	const char *open = f->path ? f->path : path;
+	struct elfrw_err *err = own ? own->read(own, f, open, &m->facts, &lines)
+				    : icf_product_read(open, &r->opt->audit, &m->facts, &lines);
 	if (!err) {
+		m->facts.kept = lines.len;
 		m->facts.spool = atomic_fetch_add(r->end, (lines.len + 15) & ~(size_t)15);
 		if (!write_at(r->p->spool, lines.data, lines.len, m->facts.spool))
 			err = elfrw_error_errno(errno, "cannot write a temporary file");
@@ -287,6 +290,8 @@ static struct elfrw_err *next_member(struct run *r)
 		f = icf_product_add(p, name, NULL, ICF_FILE_WAITS);
 	}
 	free(name);
+	if (f && m.package[0] && !(f->package = strdup(m.package)))
+		f = NULL;
 	uint32_t *q = f && m.fd >= 0 ? VEC_PUSH(&r->queue) : NULL;
 	if (!f || (m.fd >= 0 && !q)) {
 		if (m.fd >= 0)

@@ -1,5 +1,6 @@
 /* json.c: the audit of a product for programs: one JSON object, or CSV. */
 #include "elfrw/base/printable.h"
+#include "icf/audit/product/advice.h"
 #include "icf/audit/product/order.h"
 #include "icf/cli/version.h"
 #include <inttypes.h>
@@ -80,6 +81,15 @@ static void put_files(FILE *f, const struct icf_product *p, const struct icf_aud
 		free(id);
 	}
 	fputs(" ]", f);
+}
+
+static void put_advice(FILE *f, const struct icf_product *p)
+{
+	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	fputs("  ", f);
+	icf_advice_json(f, a, a ? icf_product_advise(p, a) : 0);
+	fputs(",\n", f);
+	free(a);
 }
 
 static void put_groups(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
@@ -176,6 +186,7 @@ struct elfrw_err *icf_product_print_json(FILE *f, const struct icf_product *p,
 	put_number(f, "groups", p->group.len);
 	put_number(f, "shared_saving", p->shared_saving);
 	fputs(" },\n", f);
+	put_advice(f, p);
 	put_files(f, p, opt);
 	put_groups(f, p, opt);
 	for (int by = ICF_BY_FAMILY; by <= ICF_BY_EXPORTER; by++)

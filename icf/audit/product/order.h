@@ -3,7 +3,8 @@
 #define ICF_AUDIT_PRODUCT_ORDER_H
 #include "icf/audit/product/product.h"
 
-/* The files in STATE, in the order that OPT asks for; *N of them.  The caller frees the array.
+/* The files in STATE, *N of them: those that were analysed in the order that OPT asks for, bad ones
+ * with rare reasons first.  The caller frees the array.
  * NULL: out of memory. */
 uint32_t *icf_product_order(const struct icf_product *p, const struct icf_audit_options *opt,
 			    enum icf_product_state state, uint32_t *n);

@@ -53,17 +53,9 @@ static void put_totals(FILE *f, const struct icf_product *p)
 
 static void put_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_product_advice *a = calloc(ICF_PRODUCT_ADVICE, sizeof *a);
-	unsigned n = a ? icf_product_advise(p, a) : 0;
-	fputs(",\"advice\":[", f);
-	for (unsigned k = 0; k < n; k++) {
-		fprintf(f, "%s[%" PRIu64 ",", k ? "," : "", a[k].bytes);
-		icf_put_json(f, a[k].what);
-		fputc(',', f);
-		icf_put_json(f, a[k].command);
-		fputc(']', f);
-	}
-	fputc(']', f);
+	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	fputc(',', f);
+	icf_advice_json(f, a, a ? icf_product_advise(p, a) : 0);
 	free(a);
 }
 

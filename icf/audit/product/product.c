@@ -22,7 +22,12 @@ static struct elfrw_err *map_spool(struct icf_product *p)
 
 const struct icf_product_func *icf_product_funcs(const struct icf_product *p, uint32_t file)
 {
-	return (const struct icf_product_func *)(p->map + p->file.data[file].facts.spool);
+	return (const struct icf_product_func *)icf_product_kept(p, file);
+}
+
+const uint8_t *icf_product_kept(const struct icf_product *p, uint32_t file)
+{
+	return p->map + p->file.data[file].facts.spool;
 }
 
 const char *icf_product_text(const struct icf_product *p, uint32_t file, uint32_t off)
@@ -97,8 +102,11 @@ static struct elfrw_err *settle_copies(struct icf_product *p)
 		const struct icf_product_file *of = &p->file.data[f->copy_of];
 		if (of->state == ICF_FILE_BAD)
 			ELFRW_TRY(icf_product_bad(f, "%s", of->why));
-		else
+		else {
+			const uint64_t content[2] = { f->facts.content[0], f->facts.content[1] };
 			f->facts = of->facts;
+			memcpy(f->facts.content, content, sizeof content);
+		}
 	}
 	return NULL;
 }
@@ -137,7 +145,7 @@ struct elfrw_err *icf_product_analyse(struct icf_product *p, char **operand, int
 	ELFRW_TRY(settle_copies(p));
 	add_up(p);
 	ELFRW_TRY(map_spool(p));
-	return icf_product_share(p, &opt->audit);
+	return opt->reader ? NULL : icf_product_share(p, &opt->audit);
 }
 
 void icf_product_deinit(struct icf_product *p)
@@ -145,6 +153,7 @@ void icf_product_deinit(struct icf_product *p)
 	for (size_t k = 0; k < p->file.len; k++) {
 		free(p->file.data[k].name);
 		free(p->file.data[k].path);
+		free(p->file.data[k].package);
 		free(p->file.data[k].why);
 	}
 	VEC_FREE(&p->file);

@@ -10,10 +10,24 @@
 #define ICF_AUDIT_PRODUCT_PRODUCT_H
 #include "icf/audit/audit.h"
 
+struct icf_product_file;
+struct icf_product_facts;
+struct elfrw_wbuf;
+
+/* What is kept of each file besides its facts, if not what the report needs. */
+struct icf_product_reader {
+	/* Analyses file F, which is open()ed as PATH, in a process that ends soon.  Fills the sums
+	 * and hashes of FACTS (icf_product_facts_of), and puts what is kept into KEEP. */
+	struct elfrw_err *(*read)(const struct icf_product_reader *r,
+				  const struct icf_product_file *f, const char *path,
+				  struct icf_product_facts *facts, struct elfrw_wbuf *keep);
+};
+
 struct icf_product_options {
 	struct icf_audit_options audit; /* threads: files that are analysed at once */
 	uint64_t memory;                /* bytes; what the analyses at one time may take together */
 	FILE *progress;                 /* a terminal shows how far it is; NULL: silent */
+	const struct icf_product_reader *reader; /* NULL: for a report */
 };
 
 #define ICF_PRODUCT_NO_TEXT UINT32_MAX
@@ -48,6 +62,7 @@ struct icf_product_facts {
 	bool unused_known, has_build_id;
 	uint8_t build_id[20]; /* the first bytes, the rest zero */
 	uint64_t spool;       /* the place of the functions in the spool; the strings follow */
+	uint64_t kept;        /* bytes there */
 	uint32_t n_func, n_strings;
 };
 
@@ -60,11 +75,12 @@ enum icf_product_state {
 };
 
 struct icf_product_file {
-	char *name;  /* as it is shown: a path, or ARCHIVE:MEMBER; owned */
-	size_t rel;  /* the part of the name that is the same in another build begins here */
-	char *path;  /* to be opened; owned; NULL: a member, see fd */
-	int fd;      /* of a member that waits, or -1 */
-	int attempt; /* 1: with all of the memory */
+	char *name;    /* as it is shown: a path, or ARCHIVE:MEMBER; owned */
+	size_t rel;    /* the part of the name that is the same in another build begins here */
+	char *path;    /* to be opened; owned; NULL: a member, see fd */
+	char *package; /* that it is in, by name; owned; NULL: none */
+	int fd;        /* of a member that waits, or -1 */
+	int attempt;   /* 1: with all of the memory */
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;
@@ -128,12 +144,14 @@ struct icf_product {
 };
 
 /* Collects the files that the N OPERANDS name, and analyses and compares them.  P starts as {
- * .spool = -1 }; deinitialise it also after an error. */
+ * .spool = -1 }; deinitialise it also after an error.  With a reader nothing is compared. */
 struct elfrw_err *icf_product_analyse(struct icf_product *p, char **operand, int n,
 				      const struct icf_product_options *opt);
 void icf_product_deinit(struct icf_product *p);
 
 const struct icf_product_func *icf_product_funcs(const struct icf_product *p, uint32_t file);
+/* What a reader put there; facts.kept bytes. */
+const uint8_t *icf_product_kept(const struct icf_product *p, uint32_t file);
 /* The text at OFF of the strings of FILE; NULL: none. */
 const char *icf_product_text(const struct icf_product *p, uint32_t file, uint32_t off);
 

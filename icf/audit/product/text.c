@@ -38,16 +38,8 @@ static void print_totals(FILE *f, const struct icf_product *p)
 
 static void print_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_product_advice *a = calloc(ICF_PRODUCT_ADVICE, sizeof *a);
-	unsigned n = a ? icf_product_advise(p, a) : 0;
-	if (n)
-		fputs("\nWhat saves most\n", f);
-	for (unsigned k = 0; k < n; k++) {
-		fprintf(f, "%10" PRIu64 "   ", a[k].bytes);
-		elfrw_put_printable_line(f, a[k].what);
-		fprintf(f, "%13s", "");
-		elfrw_put_printable_line(f, a[k].command);
-	}
+	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	icf_advice_text(f, a, a ? icf_product_advise(p, a) : 0);
 	free(a);
 }
 
@@ -204,20 +196,20 @@ static void print_copies(FILE *f, const struct icf_product *p, const struct icf_
 
 static void print_bad(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
 {
-	uint32_t shown = 0;
+	uint32_t n, shown = 0;
+	uint32_t *id = icf_product_order(p, opt, ICF_FILE_BAD, &n);
 	if (p->bad)
 		fprintf(f, "\nNot analysed: %" PRIu32 "\n", p->bad);
-	for (size_t k = 0; k < p->file.len; k++) {
-		const struct icf_product_file *x = &p->file.data[k];
-		if (x->state != ICF_FILE_BAD || (opt->top && shown++ >= opt->top))
-			continue;
+	for (uint32_t k = 0; id && k < n && (!opt->top || k < opt->top); k++, shown++) {
+		const struct icf_product_file *x = &p->file.data[id[k]];
 		fputs("  ", f);
 		elfrw_put_printable(f, x->name);
 		fputs(": ", f);
 		elfrw_put_printable_line(f, x->why ? x->why : "out of memory");
 	}
-	if (opt->top && shown > opt->top)
-		fprintf(f, "  %" PRIu32 " more\n", shown - opt->top);
+	if (shown < p->bad)
+		fprintf(f, "  %" PRIu32 " more\n", p->bad - shown);
+	free(id);
 }
 
 struct elfrw_err *icf_product_print_text(FILE *f, const struct icf_product *p,

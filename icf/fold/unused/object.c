@@ -16,10 +16,12 @@
  *   - The name of a relocation against a section says nothing, and distances inside one input
  *     section need no relocation.  If a target is no address point, it may be an anchor, from which
  *     the code reaches all objects of its input section: merged globals, section anchors, distances
- *     between objects.  All objects around it live together, up to one that is known to have an
- *     input section of its own (weak symbols of C++ have: the linker chooses among such sections),
- *     or to come from another object file: behind a local object of one file, a local object of
- *     another one is in another input section.
+ *     between objects.  GCC's anchors for AArch64 may be address points: there, what has no name
+ * may be an anchor anywhere (local classes of one file: it counts from the first table).  All
+ * objects around it live together, up to one that is known to have an input section of its own
+ * (weak symbols of C++ have: the linker chooses among such sections), or to come from another
+ * object file: behind a local object of one file, a local object of another one is in another input
+ * section.
  *   - A label without type or size may delimit a list that the program walks through, as
  *     __start_NAME and a linker script's labels do: all objects of its section are used.
  *   - What is exported is used: other modules find it by name, COPY relocations by address.
@@ -89,7 +91,9 @@ static const struct elfrw_section *data_section(const struct icf_program *prog,
 /* The first object that begins behind VA. */
 static size_t behind(const struct icf_objects *o, uint64_t va)
 {
-	return LOWER_BOUND(0, o->v.len, mid, o->v.data[mid].start <= va);
+	size_t from, to;
+	elfrw_starts_range(&o->at, va, &from, &to);
+	return LOWER_BOUND(from, to, mid, o->v.data[mid].start <= va);
 }
 
 static struct elfrw_err *read_symbols(struct icf_objects *o)
@@ -198,8 +202,11 @@ static struct elfrw_err *open_relocs(struct icf_objects *o)
 						: NULL;
 		if (err == &elfrw_err_nomem)
 			return err;
-		if (err)
+		if (err) {
 			o->v.len = 0;
+			elfrw_blocks_deinit(&o->at.blocks);
+			o->at = (struct elfrw_starts){ 0 };
+		}
 		elfrw_err_free(err);
 	}
 	return NULL;
@@ -210,12 +217,17 @@ struct elfrw_err *icf_objects_init(struct icf_objects *ret, const struct icf_pro
 	*ret = (struct icf_objects){ .prog = prog };
 	ELFRW_TRY(read_symbols(ret));
 	join(ret);
+	if (!elfrw_starts_make(&ret->at, ret->v.len ? &ret->v.data->start : NULL,
+			       sizeof *ret->v.data, ret->v.len))
+		return &elfrw_err_nomem;
 	find_labels(ret);
 	find_arrays(ret);
 	ret->queue = malloc((ret->v.len + 1) * sizeof *ret->queue);
+	ret->first_rel = calloc(prog->unit.len + 1, sizeof *ret->first_rel);
+	ret->around = calloc(ret->v.len + 1, sizeof *ret->around);
 	ret->mortal = calloc(prog->img->n_sections + 1, sizeof *ret->mortal);
 	ret->rel = calloc(prog->img->n_sections + 1, sizeof *ret->rel);
-	if (!ret->queue || !ret->mortal || !ret->rel)
+	if (!ret->queue || !ret->first_rel || !ret->around || !ret->mortal || !ret->rel)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < ret->v.len; i++)
 		ret->mortal[ret->v.data[i].shndx] += (ret->v.data[i].flags & MORTAL) != 0;
@@ -228,7 +240,10 @@ void icf_objects_deinit(struct icf_objects *o)
 		elfrw_relocs_close(&o->rel[i]);
 	free(o->rel);
 	free(o->mortal);
+	free(o->around);
+	free(o->first_rel);
 	free(o->queue);
+	elfrw_blocks_deinit(&o->at.blocks);
 	VEC_FREE(&o->v);
 }
 
@@ -260,16 +275,30 @@ static void use_section(struct icf_objects *o, uint32_t shndx)
 		use(o, i);
 }
 
+/* Is PLACE in a virtual table, VTT or type_info? */
+static bool in_cxx_data(const struct icf_objects *o, uint64_t place)
+{
+	size_t i = behind(o, place);
+	return i && place < o->v.data[i - 1].end && (o->v.data[i - 1].flags & (TABLE | TYPE));
+}
+
 /* Does VA alone say which object is meant, and that it is reached from VA only?  So it is at the
- * address points of virtual tables, behind at least two words; in VTTs; and at type_infos. */
-static bool is_point(const struct icf_objects *o, uint64_t va)
+ * address points of virtual tables, behind at least two words; in VTTs; and at type_infos.  Where
+ * addresses are made of halves, compilers count from one anchor to all that an input section holds,
+ * and the anchor may be at any of these places; then only the name SYM tells, or that X is alone.
+ */
+static bool is_point(const struct icf_objects *o, const Elf64_Sym *sym, uint64_t va)
 {
 	size_t i = behind(o, va);
 	const struct icf_object *x = i ? &o->v.data[i - 1] : NULL;
 	if (!x || va >= x->end)
 		return false;
+	bool named = sym && ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_value == x->start;
+	if (!named && !(x->flags & ALONE) && o->prog->arch->low_form &&
+	    !in_cxx_data(o, o->now.place))
+		return false;
 	if (x->flags & TABLE)
-		return (va - x->start) % 8 == 0;
+		return (va - x->start) % 8 == 0 && (named || va > x->start);
 	return (x->flags & TYPE) && va == x->start;
 }
 
@@ -294,6 +323,9 @@ static void use_around(struct icf_objects *o, uint64_t va)
 		use(o, i - 1);
 		return;
 	}
+	if (o->around[i] == shndx)
+		return;
+	o->around[i] = shndx;
 	uint32_t file = 0;
 	for (size_t k = i; k-- && same_input(&o->v.data[k], shndx, &file);)
 		use(o, k);
@@ -309,7 +341,7 @@ static void refer(struct icf_objects *o, const Elf64_Sym *sym, uint64_t va)
 	touch(o, va);
 	if (sym && ELF64_ST_TYPE(sym->st_info) == STT_TLS)
 		return;
-	if (!is_point(o, va))
+	if (!is_point(o, sym, va))
 		use_around(o, va);
 	if (!sym || sym->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym->st_info) == STT_SECTION)
 		return;
@@ -349,7 +381,7 @@ void icf_objects_of_unit(struct icf_objects *o, uint32_t i)
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	const struct elfrw_relocs *rel = &o->rel[prog->exec.data[u->sec].shndx];
 	uint32_t k = 0;
-	for (size_t r = elfrw_relocs_from(rel, u->start);; r++) {
+	for (size_t r = o->first_rel[i] ? o->first_rel[i] - 1 : rel->n;; r++) {
 		bool end = r >= rel->n || rel->rela[r].r_offset >= u->end;
 		uint64_t place = end ? u->end : rel->rela[r].r_offset;
 		for (; k < u->n_ref && u->start + ref[k].off < place; k++) {
@@ -429,7 +461,7 @@ static void refer_dynamic(struct icf_objects *o, const struct icf_dynreloc *d)
 		return;
 	touch(o, d->addend);
 	/* Slots that the linker makes hold the address of a symbol. */
-	if (!has_reloc(o, d->place) && !(i && o->v.data[i - 1].start == d->addend))
+	if (!(i && o->v.data[i - 1].start == d->addend) && !has_reloc(o, d->place))
 		use_around(o, d->addend);
 }
 
@@ -476,10 +508,14 @@ static void section_roots(struct icf_objects *o, uint32_t shndx)
 	const struct elfrw_section *s = &prog->img->section[shndx];
 	const struct elfrw_relocs *rel = &o->rel[shndx];
 	bool code = s->hdr.sh_flags & SHF_EXECINSTR;
+	uint32_t unit = ICF_NONE;
 	for (size_t r = 0; r < rel->n; r++) {
 		const Elf64_Rela *x = &rel->rela[r];
 		o->now = (struct icf_use){ x->r_offset, ICF_NONE, ICF_USE_DATA };
-		if (code && icf_unit_at(prog, x->r_offset) == ICF_NONE)
+		unit = code ? icf_unit_near(prog, x->r_offset, unit) : ICF_NONE;
+		if (unit != ICF_NONE && !o->first_rel[unit])
+			o->first_rel[unit] = r + 1;
+		if (code && unit == ICF_NONE)
 			refer_somewhere(o, rel->symtab, x);
 		else if (!code && !icf_objects_hold(o, x->r_offset, 1))
 			refer_in_data(o, s, rel->symtab, x);

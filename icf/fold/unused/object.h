@@ -4,6 +4,7 @@
  * is used; this file knows which objects a reference may mean. */
 #ifndef ICF_FOLD_UNUSED_OBJECT_H
 #define ICF_FOLD_UNUSED_OBJECT_H
+#include "elfrw/blocks.h"
 #include "elfrw/relocs.h"
 #include "icf/fold/unused/use.h"
 #include "icf/program/program.h"
@@ -19,9 +20,13 @@ struct icf_object {
 struct icf_objects {
 	const struct icf_program *prog;
 	VEC(struct icf_object) v; /* all objects of data that have a size, sorted */
+	struct elfrw_starts at;   /* of `v`; made when that has its last order */
 	uint32_t *queue;          /* used ones, in the order in which they were found */
 	uint32_t n_queue;
-	uint32_t *mortal;         /* by section: how many objects of it may be unused */
+	uint32_t *around; /* by object, and one more: the section whose objects around its start are
+			     used */
+	uint32_t *mortal; /* by section: how many objects of it may be unused */
+	size_t *first_rel;        /* by unit: its first relocation, counted from 1; 0: none */
 	struct elfrw_relocs *rel; /* by section: its kept relocations; not of all */
 	struct icf_use now;       /* what comes next */
 };

@@ -21,6 +21,7 @@ struct finder {
 	const struct icf_program *prog;
 	struct extent *v; /* of tables with an owner; sorted */
 	size_t n;
+	struct elfrw_starts at; /* of `v` */
 	uint8_t *offered;
 };
 
@@ -35,7 +36,9 @@ static int extent_order(const void *a, const void *b)
 /* UNIT refers to VA; ICF_NONE: something else does. */
 static void refer(struct finder *f, uint32_t unit, uint64_t va)
 {
-	size_t i = LOWER_BOUND(0, f->n, mid, f->v[mid].lo <= va);
+	size_t from, to;
+	elfrw_starts_range(&f->at, va, &from, &to);
+	size_t i = LOWER_BOUND(from, to, mid, f->v[mid].lo <= va);
 	if (i && va < f->v[i - 1].hi && f->prog->table.data[f->v[i - 1].table].owner != unit)
 		f->offered[f->v[i - 1].table] = 1;
 }
@@ -52,15 +55,11 @@ static void refer_by_code(struct finder *f)
 	}
 }
 
-/* Relocation R of section S. */
-static void refer_by_reloc(struct finder *f, const struct elfrw_section *s, uint32_t symtab,
-			   const Elf64_Rela *r)
+/* Relocation R of a section of code, or of data. */
+static void refer_by_reloc(struct finder *f, bool code, uint32_t symtab, const Elf64_Rela *r)
 {
 	Elf64_Sym sym;
-	bool code = s->hdr.sh_flags & SHF_EXECINSTR;
-	uint32_t unit = code ? icf_unit_at(f->prog, r->r_offset) : ICF_NONE;
-	if ((unit != ICF_NONE && f->prog->unit.data[unit].kind != ICF_UNIT_OPAQUE) ||
-	    !elfrw_reloc_symbol(f->prog->img, symtab, r, &sym) || sym.st_shndx == SHN_UNDEF ||
+	if (!elfrw_reloc_symbol(f->prog->img, symtab, r, &sym) || sym.st_shndx == SHN_UNDEF ||
 	    ELF64_ST_TYPE(sym.st_info) == STT_TLS)
 		return;
 	if (ELF64_ST_TYPE(sym.st_info) != STT_SECTION)
@@ -76,9 +75,14 @@ static struct elfrw_err *refer_by_section(struct finder *f, uint32_t shndx)
 	const struct elfrw_section *s = &img->section[shndx];
 	struct elfrw_relocs rel = { 0 };
 	struct elfrw_err *err = elfrw_relocs_open(&rel, img, shndx);
-	for (size_t r = 0; r < rel.n && !err; r++)
-		refer_by_reloc(f, s, rel.symtab, &rel.rela[r]);
-	bool words = !rel.n && !img->pic && s->data && !(s->hdr.sh_flags & SHF_EXECINSTR);
+	bool code = s->hdr.sh_flags & SHF_EXECINSTR;
+	uint32_t unit = ICF_NONE;
+	for (size_t r = 0; r < rel.n && !err; r++) {
+		unit = code ? icf_unit_near(f->prog, rel.rela[r].r_offset, unit) : ICF_NONE;
+		if (unit == ICF_NONE || f->prog->unit.data[unit].kind == ICF_UNIT_OPAQUE)
+			refer_by_reloc(f, code, rel.symtab, &rel.rela[r]);
+	}
+	bool words = !rel.n && !img->pic && s->data && !code;
 	for (uint64_t off = 0; words && !err && off + 8 <= s->hdr.sh_size; off += 8)
 		refer(f, ICF_NONE, elfrw_get64(s->data + off));
 	elfrw_relocs_close(&rel);
@@ -110,14 +114,19 @@ struct elfrw_err *icf_find_offered_tables(const struct icf_program *prog, uint8_
 	}
 	if (f.n) {
 		qsort(f.v, f.n, sizeof *f.v, extent_order);
+		if (!elfrw_starts_make(&f.at, &f.v->lo, sizeof *f.v, f.n))
+			err = &elfrw_err_nomem;
+	}
+	if (f.n && !err) {
 		refer_by_code(&f);
 		refer_by_symbols(&f);
 	}
-	for (size_t i = 0; i < prog->dynreloc.len && f.n; i++)
+	for (size_t i = 0; i < prog->dynreloc.len && f.n && !err; i++)
 		refer(&f, ICF_NONE, prog->dynreloc.data[i].addend);
 	for (uint32_t i = 1; i < prog->img->n_sections && f.n && !err; i++)
 		if (prog->img->section[i].hdr.sh_flags & SHF_ALLOC)
 			err = refer_by_section(&f, i);
+	elfrw_blocks_deinit(&f.at.blocks);
 	free(f.v);
 	return err;
 }

@@ -1,33 +1,18 @@
 /* scan.c: finds, in one pass, the words of a section that lead to entries of functions, in all
  * shapes.
  *
- * Words are read in blocks, at any byte, except zeros and words that are too large.  The targets of
- * a word in many shapes differ by only a few bytes, so one window of the bits of `entry` answers
+ * Words are read in blocks, at any byte, except those that lead into no code (read.c).  The targets
+ * of a word in many shapes differ by only a few bytes, so one window of the bits of `entry` answers
  * for all of them; this is a probe.  Words that lead nowhere near an entry in any unit are dropped
- * before all probes.  Cost: linear in the bytes; and for each remaining word, a few operations
- * without branches for each probe. */
+ * before all probes.  Words that lead back into the code and words that lead on into it have
+ * different probes.  Cost: linear in the bytes; and for each remaining word, a few operations
+ * without branches for each probe of its side. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
 
-#define BLOCK  1024
 #define WINDOW 56 /* bits in a load of 8 bytes, at any bit offset */
 #define FOLD   64 /* words of bits: one for each 16 bytes of 64 KiB */
-
-/* Shapes that differ only in `away`. */
-struct probe {
-	struct shape sh;  /* `away`: of the window's first bit */
-	uint64_t want[3]; /* the bits of the window that matter, WINDOW each */
-	bool record; /* each bit of the window is a shape; else the first bit is one shape, and the
-			others are the other */
-	uint32_t kind; /* of the first shape */
-};
-
-struct block {
-	unsigned n;
-	uint64_t va[BLOCK], word[BLOCK];
-	uint64_t name[BLOCK]; /* the last place up to `va` that something refers to */
-};
 
 /* WINDOW bits of B from the place VA on. */
 static uint64_t window(const struct icf_bits *b, uint64_t va)
@@ -130,34 +115,6 @@ static bool reaches(const struct look *l, const struct shape *sh)
 	if (sh->base == FROM_FIXED)
 		from = to = sh->fixed;
 	return from <= l->job->hi + far && to + far >= l->job->lo;
-}
-
-/* Reads words from VA on into B, except zeros and words that are too large, until B is full or END
- * is reached.  Returns the next place. */
-static inline __attribute__((always_inline)) uint64_t read_sized(const struct look *l,
-								 struct block *b, uint64_t va,
-								 uint64_t end, unsigned size)
-{
-	const struct shape sh = { .size = (uint8_t)size, .sign = true };
-	uint64_t span = l->job->span;
-	unsigned n = 0;
-	for (; va < end && n < BLOCK; va++) {
-		uint64_t w = icf_run_word(l->sec, va, &sh);
-		b->va[n] = va;
-		b->word[n] = w;
-		n += (w != 0) & (w + span < 2 * span);
-	}
-	b->n = n;
-	return va;
-}
-
-static uint64_t read_words(const struct look *l, struct block *b, uint64_t va, uint64_t end)
-{
-	switch (l->size) {
-	case 2: return read_sized(l, b, va, end, 2);
-	case 4: return read_sized(l, b, va, end, 4);
-	default: return read_sized(l, b, va, end, 8);
-	}
 }
 
 /* Moves L on, to the last place up to VA that something refers to. */
@@ -350,16 +307,14 @@ static void sift(const struct look *l, struct block *b)
 		sift_short(l->job, b);
 }
 
-static struct elfrw_err *probe_block(struct look *l, struct block *b)
+/* Tries the probes for words of SIDE on B. */
+static struct elfrw_err *probe_side(struct look *l, struct block *b, enum side side)
 {
 	uint32_t hit[BLOCK + 1];
 	unsigned shift = 0;
-	for (unsigned i = 0; i < b->n; i++)
-		b->name[i] = name_up_to(l, b->va[i]);
-	sift(l, b);
-	for (size_t k = 0; k < l->probe.len; k++) {
+	for (size_t k = 0; k < l->probe.len && b->n; k++) {
 		const struct probe *p = &l->probe.data[k];
-		if (l->size == 2 && !reaches(l, &p->sh))
+		if (p->side != side || (l->size == 2 && !reaches(l, &p->sh)))
 			continue;
 		if (p->sh.shift != shift)
 			drop_far(l, b, p->sh.shift);
@@ -369,6 +324,26 @@ static struct elfrw_err *probe_block(struct look *l, struct block *b)
 			ELFRW_TRY(take_word(l, b, p, hit[i]));
 	}
 	return NULL;
+}
+
+static struct elfrw_err *probe_block(struct look *l, struct block *b)
+{
+	struct block back;
+	unsigned n = 0;
+	for (unsigned i = 0; i < b->n; i++)
+		b->name[i] = name_up_to(l, b->va[i]);
+	sift(l, b);
+	back.n = 0;
+	for (unsigned i = 0; i < b->n; i++) {
+		back.va[back.n] = b->va[i];
+		back.word[back.n] = b->word[i];
+		back.name[back.n] = b->name[i];
+		back.n += icf_run_in(&b->back, b->word[i]);
+		keep_word(b, &n, i, icf_run_in(&b->on, b->word[i]));
+	}
+	b->n = n;
+	ELFRW_TRY(probe_side(l, &back, SIDE_BACK));
+	return probe_side(l, b, SIDE_ON);
 }
 
 /* Is there an entry from FROM to TO? */
@@ -409,7 +384,7 @@ static struct elfrw_err *scan_places(struct look *l, struct block *b, uint64_t v
 			va = stop;
 			continue;
 		}
-		va = read_words(l, b, va, stop);
+		va = icf_run_read(l, b, va, stop);
 		ELFRW_TRY(probe_block(l, b));
 		judge(l, va);
 	}

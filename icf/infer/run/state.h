@@ -74,14 +74,40 @@ struct kind {
 	size_t next;
 };
 
+/* Words lead into the code from behind it, or on into it from all other places. */
+enum side { SIDE_BACK, SIDE_ON };
+
+/* Shapes that differ only in `away`. */
+struct probe {
+	struct shape sh;  /* `away`: of the window's first bit */
+	uint64_t want[3]; /* the bits of the window that matter, WINDOW each */
+	bool record;  /* each bit of the window is a shape; else the first bit is one shape, and the
+			 others are the other */
+	uint8_t side; /* enum side, in the block that was read last */
+	uint32_t kind; /* of the first shape */
+};
+
+/* Words from LO to HI; none if HI < LO. */
+struct range {
+	int64_t lo, hi;
+};
+
+#define BLOCK 1024
+struct block {
+	unsigned n;
+	uint64_t va[BLOCK], word[BLOCK];
+	uint64_t name[BLOCK];  /* the last place up to `va` that something refers to */
+	struct range back, on; /* the words that may matter to the probes of each side */
+};
+
 /* One section, one word size. */
 struct look {
 	const struct run_job *job;
 	const struct elfrw_section *sec;
 	unsigned size;
 	VEC(struct kind) kind;
-	VEC(struct probe) probe; /* scan.c */
-	uint64_t name, seen;     /* the last place up to `seen` that something refers to */
+	VEC(struct probe) probe;
+	uint64_t name, seen; /* the last place up to `seen` that something refers to */
 	uint64_t start,
 		end; /* of the object in the last question: from one named place to the next */
 };
@@ -97,6 +123,16 @@ static inline uint64_t icf_run_word(const struct elfrw_section *s, uint64_t va,
 	return (sh->sign ? (uint64_t)(int64_t)(int16_t)elfrw_get16(p) : elfrw_get16(p))
 	       << sh->shift;
 }
+
+static inline bool icf_run_in(const struct range *r, uint64_t w)
+{
+	return ((int64_t)w >= r->lo) & ((int64_t)w <= r->hi);
+}
+
+/* read.c: reads words from VA on into B, until B is full, or END or a place before it is reached.
+ * Leaves out zeros and words that no probe would find.  Sets B's ranges and the sides of L's
+ * probes. Returns the next place. */
+uint64_t icf_run_read(struct look *l, struct block *b, uint64_t va, uint64_t end);
 
 /* scan.c: searches PART of JOB. */
 struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part *part);

@@ -52,16 +52,55 @@ static bool is_branch(const struct elfrw_insn *in)
 	       in->kind == ELFRW_INSN_JCC;
 }
 
+/* Has the code at VA, which is not of AT's unit, an instruction that leads back to its caller? */
+static bool comes_back(const struct icf_v *v, uint64_t va)
+{
+	uint32_t to = icf_v_find(&v->claim, va);
+	const struct icf_vunit *u = to == ICF_V_NONE ? NULL : &v->claim.unit.data[to];
+	const struct icf_vexec *e = u ? &v->claim.exec.data[u->exec] : NULL;
+	struct elfrw_insn in;
+	if (!e || !e->old_data)
+		return false;
+	for (uint64_t at = u->old; at < u->end; at += in.len)
+		if (!v->claim.arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
+			return false;
+		else if (in.kind == ELFRW_INSN_RET)
+			return true;
+	return false;
+}
+
+/* The unit ends in a call, and no unwind tables were made for it: then somebody wrote it in
+ * assembler, which may count on it that the call returns, and run into what follows.  Unless most
+ * code is without tables: then compilers wrote it, and only a callee that returns says so. */
+static bool call_goes_on(const struct icf_vcode_at *at, uint64_t gap)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	const struct icf_vexec *e = &c->exec.data[at->u->exec];
+	uint32_t f = dwr_cfi_find(&c->cfi_in, at->u->end - 1), to = icf_v_find(c, at->called);
+	struct elfrw_insn in;
+	bool nop = gap && c->arch->decode(at->a + at->size, gap, at->u->end, &in) &&
+		   in.kind == ELFRW_INSN_NOP;
+	if ((gap && !nop) || f != ICF_V_NONE || !strncmp(c->in.section[e->in].name, ".plt", 4))
+		return false;
+	if (at->called && to != ICF_V_NONE &&
+	    strncmp(c->in.section[c->exec.data[c->unit.data[to].exec].in].name, ".plt", 4) != 0)
+		return comes_back(at->job->v, at->called);
+	return c->cfi_in.fde.len >= c->unit.len - c->unit.len / 4;
+}
+
 /* Control that runs off the end must continue as before. */
 static void check_fall(struct icf_vcode_at *at, uint8_t last)
 {
 	const struct icf_v *v = at->job->v;
 	const struct icf_vexec *e = &v->claim.exec.data[at->u->exec];
-	if (last != ELFRW_INSN_OTHER && last != ELFRW_INSN_JCC && last != ELFRW_INSN_NOP)
+	bool call = last == ELFRW_INSN_CALL || last == ELFRW_INSN_CALL_IND;
+	if (!call && last != ELFRW_INSN_OTHER && last != ELFRW_INSN_JCC && last != ELFRW_INSN_NOP)
 		return;
 	if (at->index + 1 >= e->unit + e->n_units)
 		return;
 	const struct icf_vunit *next = &v->claim.unit.data[at->index + 1];
+	if (call && !call_goes_on(at, next->old - at->u->end))
+		return;
 	/* It does not, if traps of whole instructions fill the gap. */
 	if (v->claim.arch->fill_size > 1 && next->old > at->u->end &&
 	    elfrw_fill_size(v->claim.arch, at->a + at->size, next->old - at->u->end, at->u->end) >
@@ -247,6 +286,8 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 		}
 		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->endbr = true;
+		if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND)
+			at->called = in->kind == ELFRW_INSN_CALL ? in->target : 0;
 		bool number = is_number(&x, &at->job->rel[u->exec]);
 		if (in->pcrel_size && !(number && check_number(at, &x, pos)))
 			check_pcrel(at, &x, pos);

@@ -24,7 +24,7 @@ import re, subprocess, sys
 prog, form, path = sys.argv[1:4]
 def tool(*a):
     return subprocess.run(a, capture_output=True, text=True, check=True).stdout
-symbol, calls, code = {}, {}, None
+symbol, calls, kept, code = {}, {}, set(), None
 for l in tool("objdump", "-d", "--no-show-raw-insn", prog).splitlines():
     m = re.match(r"([0-9a-f]+) <(.*)>:$", l)
     if m:
@@ -34,11 +34,13 @@ for l in tool("objdump", "-d", "--no-show-raw-insn", prog).splitlines():
     if m and code:
         if called:
             calls[code].append(int(m.group(1), 16))
-        called = m.group(2).startswith("call") and "@plt" not in l
+        called = (m.group(2).startswith("call") or m.group(2) in ("bl", "blr")) and "@plt" not in l
 for l in tool("readelf", "-sW", prog).splitlines():
     w = l.split()
     if len(w) == 8 and w[3] in ("FUNC", "NOTYPE") and w[6] != "UND":
         symbol[w[7]] = int(w[1], 16)
+        if w[3] == "FUNC":
+            kept.add(w[7])
 load = []
 for l in tool("readelf", "-lW", prog).splitlines():
     w = l.split()
@@ -51,6 +53,10 @@ def offset(a):
 # Functions by what they are called, and where their code is.
 code = {"leaf": "_Z8leaf_lowl", "middle": "_Z10middle_lowl", "main": "main", "use_over": "_Z8use_overl", "use_leaf": "_Z8use_leafl", "over": "_ZN4work4overEPil",
         "total": "_ZN4work5totalIlEET_S1_"}
+# Which function is kept depends on where the linker puts them.
+for f, other in ("leaf", "_Z9leaf_highl"), ("middle", "_Z11middle_highl"):
+    if other in kept:
+        code[f] = other
 def body(f):
     return symbol[code[f]]
 site = {f: next(calls[n] for n in calls if symbol[n] == body(f)) for f in code}
@@ -62,7 +68,6 @@ full = {"_Z8leaf_lowl": "leaf_low(long)", "_Z9leaf_highl": "leaf_high(long)", "_
         "main": "main", "_ZN4work5totalIlEET_S1_": "long work::total<long>(long)", "_ZN4work5totalImEET_S1_": "unsigned long work::total<unsigned long>(long)"}
 full["_ZN4work5totalImEET_S1_"] = "unsigned long work::total<unsigned long>(unsigned long)"
 spell = (lambda n: n) if form == "linkage" else full.get if form == "full" else short.get
-kept_leaf = "[one of: %s|%s]"
 # Innermost first: code, address, the name to be shown (None: as perf has it).
 def chain(leaf, middle, k):
     return [("leaf", body("leaf") + 8, leaf), ("middle", site["middle"][0], middle), ("main", site["main"][k], None)]
@@ -75,10 +80,9 @@ stacks = [chain("_Z8leaf_lowl", "_Z10middle_lowl", 0), chain("_Z9leaf_highl", "_
           [("leaf", body("leaf") + 4, undecided)]]
 def name(f, want):
     if want is undecided and f == "leaf":
-        s = code["leaf"], "_Z9leaf_highl"
+        s = sorted(("_Z8leaf_lowl", "_Z9leaf_highl"), key=lambda x: x != code["leaf"])
         s = s if form == "linkage" else [short[x] for x in s]
-        kept = s[s.index("leaf_high" if sys.argv[4:] == ["high"] else s[0])]
-        return "%s[one of: %s]" % (kept, "|".join(sorted(s, key=lambda x: x != kept)))
+        return "%s[one of: %s]" % (s[0], "|".join(s))
     if want is undecided and form == "linkage":
         s = "_ZN4work4overEPil", "_ZN4work4overEPll"
         return "%s[one of: %s|%s]" % (s[0], s[0], s[1])
@@ -151,7 +155,8 @@ for flags in "g++ -fPIE -pie" "g++ -no-pie" "g++ -fPIE -pie -fuse-ld=lld" "clang
 		formed "$n/$form" "$n.folded" "$form" "$WORK/$n.folded"
 	done
 done
-n=sping++fPIEpie
+# The rest is the same for all machines.
+[ -z "$RUN" ] || finish
 p=spingfPIEpie.folded
 if [ -f $p ]; then
 	formed exe $p offset "$WORK/$p" -e $p

@@ -114,7 +114,7 @@ all_classes() {
 if part_wanted objects; then all_classes; fi
 
 # Ways to use a table that are hard to see, one in each program.
-table_ways="BEFORE ANCHOR NEIGHBOUR MERGED DELIMITED SECTION SIZE ALIAS THREAD ODD WORD DISTANCE CONSTANT GOT MIDDLE CHAIN"
+table_ways="BEFORE ANCHOR START NEIGHBOUR MERGED DELIMITED SECTION SIZE ALIAS THREAD ODD WORD DISTANCE CONSTANT GOT MIDDLE CHAIN"
 # table NAME WAY FLAG...
 table() {
 	local name=$1 way=$2
@@ -645,6 +645,23 @@ forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
 forgotten offered-tables offered 's/ || m->offered\[d->table\]//'
 forgotten pinned bytes 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
+# Control that comes back from a last call.
+# shellcheck source=tests/lib/fool.sh
+. "$TESTS/lib/fool.sh"
+mkdir -p "$WORK/fool"
+if build_fool gcc "$FOOL/code/runs_on.c" "$WORK/fool" "$WORK/fool/bare" -O2 2>"$WORK/log" &&
+	gcc -pie "$WORK"/fool/{before,x,after}.o -Wl,--emit-relocs -o "$WORK/fool/runs_on" 2>"$WORK/log"; then
+	for how in none safe all "safe --in-place"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" -q --gc-functions --allow-growth --icf=$how "$WORK/fool/runs_on" -o "$WORK/fool/out" 2>"$WORK/log"
+		check "unused/runs-on/${how// }" "$("$WORK/fool/out" 2>&1 | tail -n 2 | tr '\n' ' ')" cmp -s <("$WORK/fool/runs_on") <("$WORK/fool/out")
+	done
+	for from in bare runs_on; do
+		forget "unused/forgotten/comes-back-$from" fool/$from icf/refs/glue 's/ || comes_back(prog, i, covered)//' 'falling through' --icf=all --allow-growth
+	done
+else
+	not_ok unused/runs-on "$(first_line "$WORK/log")"
+fi
 # The same for the rules of objects.
 object() {
 	(cd "$WORK" && { [ -x "table.$2" ] || table "table.$2" "$2" -pie -fPIE; })

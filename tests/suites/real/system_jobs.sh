@@ -1,11 +1,11 @@
 #!/bin/bash
 # system_jobs.sh: programs of this machine, folded with all the libraries they load, do real work with the same results.
 #
-#   system_jobs.sh [JOB...]    bash text perl python git gdb gcc clang cmake sqlite openssl nginx mono; without: all
+#   system_jobs.sh [JOB...]    bash text perl python git gdb gcc clang cmake sqlite openssl nginx qemu mono; without: all
 #
 # Each job runs three times: with copies of the programs, folded (--icf=safe), and folded --in-place.  Programs and libraries are in
 # the same folder each time, so that the paths in outputs are the same; outputs must be equal to the last byte.
-# OPTS are more options for the fold, such as --gc-functions.
+# OPTS are more options for the fold, such as --gc-functions.  PYTHON_TESTS: these of Python's own tests.
 # TARGET=aarch64 ARM64=DIR: the same with Debian's arm64 packages, which are fetched to DIR once, run by qemu: each program that a job
 # needs is a script here.  What a job runs besides is of this machine.
 # Functions of jobs are called by name; in their texts, other programs expand what the shell does not.
@@ -22,7 +22,7 @@ export TZ=UTC HOME=$WORK/home
 mkdir -p "$HOME" "$WORK/lib.safe" "$WORK/lib.in-place" "$WORK/in"
 TOOL=$WORK/tool # bin, lib
 jobs=("$@")
-[ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx mono)
+[ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx qemu mono)
 
 # The folder of the other machine's programs, empty for those of this one.
 TREE=
@@ -289,7 +289,7 @@ PY
 		export PYTHONPATH=$WORK/in/$py
 	fi
 	if with "$py" -c 'import test.test_descr' 2>/dev/null; then
-		for t in test_descr test_types test_dict test_generators test_re test_struct test_grammar test_syntax; do
+		for t in ${PYTHON_TESTS:-test_descr test_types test_dict test_generators test_re test_struct test_grammar test_syntax}; do
 			with "$py" -m test "$t" >log 2>&1 || { echo "$t failed"; tail -n 5 log; } >>bad
 			sed -nE '/^(Result|Tests result|== Tests)/p' log >>tests
 		done
@@ -336,10 +336,7 @@ do_git() {
 	unset GIT_EXEC_PATH
 }
 
-need_gdb() {
-	[ -z "$TREE" ] || { echo "qemu lets no program trace another"; return 1; }
-	find_programs gdb
-}
+need_gdb() { find_programs gdb; }
 do_gdb() {
 	cat >prog.c <<'C'
 #include <stdio.h>
@@ -348,14 +345,19 @@ static int sum(const struct node *n) { int s = 0; for (; n; n = n->next) s += n-
 static int deep(int n) { return n ? deep(n - 1) + 1 : 0; }
 int main(void) { struct node a = { 1, 0 }, b = { 2, &a }, c = { 3, &b }; printf("%d %d\n", sum(&c), deep(5)); return 0; }
 C
-	gcc -g -O0 -no-pie prog.c -o prog || return
+	"${TREE:+$MACHINE-linux-gnu-}gcc" -g -O0 -no-pie prog.c -o prog || return
 	setarch -R true 2>/dev/null
-	with gdb -nx -q -batch -ex 'set debuginfod enabled off' -ex 'set width 0' -ex 'unset environment LD_LIBRARY_PATH' -ex 'break sum' -ex 'break deep if n == 2' -ex run -ex bt -ex 'info args' -ex 'print *n' -ex 'print *n->next' -ex 'ptype n' \
+	# qemu lets no program trace another.
+	[ "$TREE" ] || with gdb -nx -q -batch -ex 'set debuginfod enabled off' -ex 'set width 0' -ex 'unset environment LD_LIBRARY_PATH' -ex 'break sum' -ex 'break deep if n == 2' -ex run -ex bt -ex 'info args' -ex 'print *n' -ex 'print *n->next' -ex 'ptype n' \
 		-ex 'watch s' -ex continue -ex continue -ex 'delete 3' -ex continue -ex bt -ex 'info frame' -ex 'disassemble /r sum' -ex 'info line deep' -ex 'list main' -ex 'x/8i $pc' -ex finish \
 		-ex 'python print([str(f) for f in [gdb.selected_frame().name()]], gdb.parse_and_eval("n"), gdb.lookup_type("struct node").sizeof)' \
 		-ex 'python import re, json; print(json.dumps({s.name: str(s.type) for s in gdb.selected_frame().block()}))' -ex 'info source' -ex 'maint info breakpoints' -ex delete -ex continue -ex 'info symbol main' -ex 'help breakpoints' ./prog >out 2>&1
-	sed -i -E 's/process [0-9]+/process N/; s/0x7ff[0-9a-f]+/STACK/g' out
-	with gdb -nx -q -batch -ex 'maint print msymbols' -ex 'info functions' -ex 'info types' -ex 'info scope sum' ./prog >symbols 2>&1
+	[ "$TREE" ] || sed -i -E 's/process [0-9]+/process N/; s/0x7ff[0-9a-f]+/STACK/g' out
+	with gdb -nx -q -batch -ex 'maint print msymbols' -ex 'info functions' -ex 'info types' -ex 'info scope sum' -ex 'ptype struct node' -ex 'disassemble /s sum' \
+		-ex 'info line deep' -ex 'python print(gdb.lookup_type("struct node").sizeof)' -ex 'print sizeof(struct node) * 3' -ex 'maint print psymbols' ./prog >symbols 2>&1
+	with gdb --version >version
+	with gdb --configuration >>version
+	grep -q next symbols || echo "gdb does not read the program" >bad
 	rm -f prog
 }
 
@@ -565,6 +567,18 @@ CONF
 	[ "${programs[0]##*/}" = nginx ] || kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	rm -rf logs tmp conf
+}
+
+need_qemu() { find_programs "qemu-$MACHINE"; }
+do_qemu() {
+	write_program
+	"${TREE:+$MACHINE-linux-gnu-}g++" -std=c++17 -O1 -static more.cc -o more || return
+	with "qemu-$MACHINE" ./more >out 2>&1 || echo "status $?" >>bad
+	with "qemu-$MACHINE" -d in_asm -D asm ./more >/dev/null 2>&1
+	with "qemu-$MACHINE" -cpu help >cpus 2>&1
+	with "qemu-$MACHINE" -strace ./more 2>&1 >/dev/null | sed -E 's/^[0-9]+ //; s/0x[0-9a-f]+/N/g' | grep -v 'random\|time' >calls
+	grep -q 6765 out || echo "the program did not run" >bad
+	rm -f more
 }
 
 # Mono's compiler and class library are libraries of compiled code, whose functions are listed in data as calls; Mono looks for them at a

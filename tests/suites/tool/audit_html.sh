@@ -2,7 +2,7 @@
 # audit_html.sh: the page of icfold audit in a real browser: headless Chromium, driven by audit_html.py.
 # Pages: a program with known duplicates and debug information, one whose names try to break out of the page, one with 71,000
 # functions (it must open in under 3 s of processor time and stay below 5 MB), one with functions that nothing uses, one without
-# names.
+# names; and of several files: a few, and 1,300 (under 2 s, below 5 MB).
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool audit-html
@@ -66,6 +66,30 @@ for p in eh "<b>hostile" many unused stripped; do
 		finish
 	fi
 done
+# Pages of several files: those above, and a product of 1,300 different small programs in folders.
+cp eh eh.again
+head -c 2000 eh >broken
+mkdir -p many-files
+printf '%s\n' '#define OWN __attribute__((noipa, used))' 'volatile long where;' \
+	'OWN long number_of(long x) { return x * 0x51524354 + where; }' 'OWN long same(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); return where; }' \
+	'int main(int c, char **v) { (void)v; return (int)(number_of(c) + same(c)); }' >small.c
+gcc -O1 -Wl,--build-id=none -o small small.c -Wl,--emit-relocs
+python3 - <<'END'
+import os, struct
+body = open("small", "rb").read()
+number = struct.pack("<I", 0x51524354)
+assert body.count(number) == 1
+for k in range(1300):
+	d = "many-files/%02d-of-the-folders/lib/x86_64-linux-gnu/plugins" % (k % 40)
+	os.makedirs(d, exist_ok=True)
+	with open("%s/program-%04d.so.1.2.3" % (d, k), "wb") as f:
+		f.write(body.replace(number, struct.pack("<I", 0x51520000 + k * 4)))
+END
+if ! "$ICFOLD" audit --html=product.html eh eh.again "<b>hostile" unused stripped broken 2>err || ! "$ICFOLD" audit --json eh eh.again "<b>hostile" unused stripped broken >product.json ||
+	! "$ICFOLD" audit --html=thousand.html many-files 2>err; then
+	not_ok audit-html/product "$(first_line err)"
+	finish
+fi
 timeout 600 python3 "$TESTS/judges/audit_html.py" "$WORK" 2>driver.err
 rc=$?
 [ $rc = 0 ] || [ $rc = 1 ] || not_ok audit-html "the driver ended with status $rc: $(tail -n 1 driver.err | cut -c 1-200)"

@@ -219,7 +219,10 @@ for k, s in ('alone', none), ('all', all), ('safe', safe):
 	expect('after ' + k, (u[k]['text_after'], u[k]['text_saved']), (s['text_after'], s['text_before'] - s['text_after']))
 expect('safe folds less', u['safe']['text_saved'] < u['all']['text_saved'], True)
 expect('folds less', u['all']['text_saved'] < u['alone']['text_saved'] + a['all']['text_saved'], True)
-expect('order', [f['bytes'] for f in u['list']], sorted([f['bytes'] for f in u['list']], reverse=True))" all.json why.json stats.none stats.all stats.safe
+expect('order', [f['bytes'] for f in u['list']], sorted([f['bytes'] for f in u['list']], reverse=True))
+# What saves most: the largest three of what these commands save.
+saves = {'--gc-functions --icf=none': u['alone'], '--gc-functions --icf=safe': u['safe'], '--icf=all': a['all'], '--icf=safe': a['safe']}
+expect('advice', [(x['command'], x['bytes']) for x in a['advice']], sorted((('icfold %s prog -o folded' % c, t['text_saved']) for c, t in saves.items()), key=lambda x: -x[1])[:3])" all.json why.json stats.none stats.all stats.safe
 py audit-unused/tables "
 u = J[0]['never_used']
 for t in 'families', 'namespaces', 'libraries', 'directories', 'files', 'compilation_units':
@@ -241,6 +244,8 @@ run top --json --top=1 --sort=name prog
 py audit-unused/top "expect('rows', [len(J[0]['never_used'][t]) for t in ('libraries', 'files', 'list')], [1, 1, 1])
 expect('name', J[0]['never_used']['list'][0]['name'], 'app::util::Box<long>::never(long)')" top.out
 run text prog
+check audit-unused/advice-text "$(grep -A 1 '^What' text.out)" test "$(grep -c '^ *icfold --gc-functions --icf=safe prog -o folded$' text.out)" = 1 \
+	-a "$(grep -n '^What saves most$' text.out | cut -d: -f1)" -lt "$(grep -n '^Groups' text.out | cut -d: -f1)"
 check audit-unused/text "status $rc: $(grep '^Never' text.out)" test "$(grep -c '^Never used: 7 functions, ' text.out)" = 1 \
 	-a "$(grep -cE '^ +[0-9]+ +1 +[0-9]+ +2   extra/inc/box.h$' text.out)" = 1 -a "$(grep -c '   app::util::Box<long>::never$' text.out)" = 1
 run csv --csv prog

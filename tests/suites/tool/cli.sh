@@ -107,7 +107,7 @@ misused 'expected FUNCTION and FILE' inlines main
 misused "unrecognized option '--frobnicate'" inlines --frobnicate main prog
 misused 'expected FILE, the folded program' profile
 misused "unrecognized option '--frobnicate'" profile --frobnicate prog
-misused '--to=gcov: must be perfscript, profgen, bolt, autofdo, pprof or collapsed' profile --to=gcov prog
+misused '--to=gcov: must be perfscript, profgen, bolt, autofdo, pprof, collapsed, gmon or callgrind' profile --to=gcov prog
 misused 'expected FILE' symbols --format=breakpad
 misused 'expected --format=FORMAT' symbols prog
 misused "unrecognized option '--frobnicate'" symbols --frobnicate prog

@@ -245,10 +245,22 @@ J = json.load(open('all.json'))
 names = {f[1]: f[0] for f in D['files'] if f}
 assert sorted(names) == sorted(f['name'] for f in J['files']), names
 assert D['total']['shared'] == J['total']['shared_saving'] and D['total']['bad'] == 2
-a = [x[0] for x in D['advice']]
-assert 0 < len(a) <= 3 and a == sorted(a, reverse=True) and all(x[2] for x in D['advice']), D['advice']
-assert [x[0] for x in D['advice'] if '--icf=safe' in x[2]] == [J['total']['safe']['text_saved']], D['advice']"
+assert D['advice'] == J['advice'], D['advice']
+a = [x['bytes'] for x in D['advice']]
+assert 0 < len(a) <= 3 and a == sorted(a, reverse=True) and all(x['command'] for x in D['advice']), D['advice']
+assert [x['bytes'] for x in D['advice'] if '--icf=safe' in x['command']] == [J['total']['safe']['text_saved']], D['advice']"
 check product/advice "no command" grep -qE "^ +(icfold|for f in|ln -f|cc) " all.txt
+# The commands are words of a shell, whatever the files are called, and do what they say.
+mkdir -p "odd/it's" && cp p1 "odd/it's/-a \$(touch broken)"
+cp p2 "odd/it's/b
+c"
+(cd "odd/it's" && "$ICFOLD" audit --json -- "-a \$(touch broken)" b* >../../odd.json 2>../../err)
+py product/advice-words "
+import subprocess
+c = [x['command'] for x in J['advice'] if '--icf=safe' in x['command']][0]
+subprocess.run(['bash', '-c', 'icfold() { \"' + sys.argv[2] + '\" \"\$@\"; }; ' + c], cwd=\"odd/it's\", check=True)" odd.json "$ICFOLD"
+check product/advice-folded "$(cd odd/* && echo *)" test -s "odd/it's/-a \$(touch broken).folded" -a -s "odd/it's/b
+c.folded" -a ! -e "odd/it's/broken"
 
 # --- two builds: p2 gets a function that p1 has, and one that is new; p3 loses its own; p4 is new
 mkdir -p old new

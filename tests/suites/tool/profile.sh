@@ -3,11 +3,12 @@
 # folded, both instruction by instruction, and every decided address of the translated profile must be the one of the unfolded run.
 # Each output is read by the program that it is for.
 # PROFILE=full: more forms of the program, ninja, and time and memory for a large profile.
+# TARGET=aarch64: executions of programs for that machine, by qemu.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 start_suite profile python3 g++ jq
 judge=$TESTS/judges/attribution.py
-if [ "$MACHINE" != x86_64 ] || ! gcc -O2 -o branches "$TESTS/judges/branches.c" 2>log; then
+if [ "$(uname -m)" != x86_64 ] || ! "${CC:-cc}" -O2 -o branches "$TESTS/judges/branches.c" 2>log; then
 	skip profile "the tracer is for x86-64: $(first_line log)"
 	finish
 fi
@@ -28,7 +29,10 @@ job=() by=
 stepped() { # PROGRAM OPTION...
 	local prog=$1
 	shift
-	if [ -z "$by" ]; then
+	if [ "$RUN" ]; then
+		# shellcheck disable=SC2086
+		{ $RUN $single -d exec,nochain -D /proc/self/fd/9 "$prog" ${job[@]+"${job[@]}"} 9>&1 >/dev/null 2>qemu.log; } | ./branches "$@" -q "$prog"
+	elif [ -z "$by" ]; then
 		./branches "$@" "$prog" ${job[@]+"${job[@]}"}
 	else
 		valgrind -q --tool=lackey --basic-counts=no --trace-mem=yes --log-fd=9 "$prog" ${job[@]+"${job[@]}"} 9>&1 >/dev/null 2>valgrind.log | ./branches "$@" -v "$prog"
@@ -100,6 +104,20 @@ readers() {
 	fi
 }
 
+if [ "$RUN" ]; then
+	always_fold
+	# What qemu before 8.1 calls it.
+	single=-singlestep
+	"${RUN%% *}" -h 2>&1 | grep -q -e -one-insn-per-tb && single=-one-insn-per-tb
+	build pie safe -pie -fPIE && round_trip pie chains 2 -n 16 -g
+	[ "${PROFILE:-}" = full ] || finish
+	for cc in O0 O1 O3 Os; do
+		build "pie-$cc" safe -$cc -pie -fPIE && round_trip "pie-$cc" chains 2 -n 16 -g
+	done
+	build bti safe -pie -fPIE -mbranch-protection=standard && round_trip bti chains 2 -n 16 -g
+	build nopie all -no-pie -fno-pic && round_trip nopie branches 25 -n 32
+	finish
+fi
 build pie safe -pie -fPIE || finish
 round_trip pie branches 20 -n 32 || finish
 round_trip pie chains 2 -n 32 -g

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "elfrw/blocks.h"
 #include "elfrw/base/err.h"
 #include "elfrw/names.h"
 #include "elfrw/base/parallel.h"
@@ -469,6 +470,41 @@ static void test_printable(void **state)
 		}
 }
 
+/* Where elfrw_starts_range() lets a search for VA begin and end, beside a count of all. */
+static void starts_hold(const struct elfrw_starts *b, const uint64_t *start, size_t n, uint64_t va)
+{
+	size_t from, to, want = 0;
+	for (size_t i = 0; i < n; i++)
+		want += start[i] <= va;
+	elfrw_starts_range(b, va, &from, &to);
+	assert_true(to <= n);
+	assert_in_range(want, from, to);
+}
+
+static void test_starts(void **state)
+{
+	(void)state;
+	static const uint64_t near[] = { 0x1001, 0x1001, 0x1002, 0x10ff, 0x1100, 0x1101,
+					 0x1300, 0x1300, 0x1301, 0x2000, 0x2000 },
+			      far[] = { 1, 2, UINT64_MAX - 1, UINT64_MAX },
+			      high[] = { UINT64_MAX - 0x180, UINT64_MAX - 1, UINT64_MAX };
+	static const struct {
+		const uint64_t *v;
+		size_t n;
+	} lists[] = { { near, 11 }, { near, 1 }, { far, 4 }, { high, 3 }, { near, 0 } };
+	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+		struct elfrw_starts b;
+		assert_true(elfrw_starts_make(&b, lists[k].v, sizeof *near, lists[k].n));
+		for (uint64_t va = 0; va < 0x2200; va++)
+			starts_hold(&b, lists[k].v, lists[k].n, va);
+		for (uint64_t va = UINT64_MAX - 0x400; va; va++)
+			starts_hold(&b, lists[k].v, lists[k].n, va);
+		/* Distant addresses make no large index. */
+		assert_true(!b.blocks.first == (lists[k].v == far || !lists[k].n));
+		elfrw_blocks_deinit(&b.blocks);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_leb_read), cmocka_unit_test(test_leb_round),
 		cmocka_unit_test(test_wbuf),     cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_parallel), cmocka_unit_test(test_printable),
+		cmocka_unit_test(test_starts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

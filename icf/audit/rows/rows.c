@@ -3,59 +3,36 @@
  * Numbers are decimal and fit signed 64-bit integers; addresses, too.  What is not known is an
  * empty value in CSV and null in JSON.  A database can tell the columns' types from the schema
  * file; the first rows of a file may be empty in some. */
-#include "icf/audit/rows.h"
+#include "icf/audit/rows/rows.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/printable.h"
 #include "elfrw/note.h"
 #include "icf/audit/audit.h"
+#include "icf/audit/package.h"
+#include "icf/fold/unused.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const column[] = { "file",    "build_id",     "package",     "arch",
 				      "name",    "linkage_name", "source_file", "source_line",
 				      "address", "size",         "hash",        "hash_version",
 				      "class",   "foldable",     "reason",      "used" };
 
+#define NAME_MAX_SHOWN 4096
+
 enum { N_COLUMNS = sizeof column / sizeof *column };
 
-struct elfrw_err *icf_rows_begin(struct icf_rows *r, const char *path)
+bool icf_rows_is_csv(const char *path)
 {
 	size_t n = strlen(path);
-	*r = (struct icf_rows){ .csv = n >= 4 && strcmp(path + n - 4, ".csv") == 0 };
-	ELFRW_TRY(elfrw_newfile_begin(&r->file, path, 0666));
-	int fd = dup(r->file.fd);
-	r->f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!r->f) {
-		if (fd >= 0)
-			close(fd);
-		elfrw_newfile_drop(&r->file);
-		return &elfrw_err_nomem;
-	}
+	return n >= 4 && strcmp(path + n - 4, ".csv") == 0;
+}
+
+void icf_rows_head(const struct icf_rows *r)
+{
 	for (int i = 0; i < N_COLUMNS && r->csv; i++)
 		fprintf(r->f, "%s%s", column[i], i + 1 < N_COLUMNS ? "," : "\n");
-	return NULL;
-}
-
-struct elfrw_err *icf_rows_commit(struct icf_rows *r)
-{
-	bool bad = ferror(r->f) != 0;
-	bad |= fclose(r->f) != 0;
-	r->f = NULL;
-	if (bad) {
-		elfrw_newfile_drop(&r->file);
-		return elfrw_error("cannot be written");
-	}
-	return elfrw_newfile_commit(&r->file);
-}
-
-void icf_rows_drop(struct icf_rows *r)
-{
-	if (r->f)
-		fclose(r->f);
-	r->f = NULL;
-	elfrw_newfile_drop(&r->file);
 }
 
 /* ---- values ---- */
@@ -79,7 +56,7 @@ static void put_csv_text(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-static void put_key(struct icf_rows *r, int i)
+static void put_key(const struct icf_rows *r, int i)
 {
 	if (i)
 		fputc(',', r->f);
@@ -87,7 +64,7 @@ static void put_key(struct icf_rows *r, int i)
 		fprintf(r->f, "%s\"%s\":", i ? "" : "{", column[i]);
 }
 
-static void put_text(struct icf_rows *r, int i, const char *s)
+static void put_text(const struct icf_rows *r, int i, const char *s)
 {
 	put_key(r, i);
 	if (!s)
@@ -98,14 +75,14 @@ static void put_text(struct icf_rows *r, int i, const char *s)
 		elfrw_put_json(r->f, s, "");
 }
 
-static void put_number(struct icf_rows *r, int i, uint64_t v)
+static void put_number(const struct icf_rows *r, int i, uint64_t v)
 {
 	put_key(r, i);
 	fprintf(r->f, "%" PRIu64, v & INT64_MAX);
 }
 
 /* VALUE: 0, 1; -1: not known. */
-static void put_truth(struct icf_rows *r, int i, int value)
+static void put_truth(const struct icf_rows *r, int i, int value)
 {
 	put_key(r, i);
 	if (value < 0)
@@ -114,7 +91,7 @@ static void put_truth(struct icf_rows *r, int i, int value)
 		fputs(value ? "true" : "false", r->f);
 }
 
-void icf_rows_put(struct icf_rows *r, const struct icf_row *row)
+void icf_rows_put(const struct icf_rows *r, const struct icf_row *row)
 {
 	char hash[ICF_HASH_TEXT];
 	int i = 0;
@@ -141,9 +118,10 @@ void icf_rows_put(struct icf_rows *r, const struct icf_row *row)
 	fputs(r->csv ? "\n" : "}\n", r->f);
 }
 
-/* ---- what a file says of itself ---- */
+/* ---- one program ---- */
 
-bool icf_rows_build_id(const struct elfrw_image *img, char *ret, size_t size)
+/* The build-id of IMG in hexadecimal; false: it has none. */
+static bool build_id(const struct elfrw_image *img, char *ret, size_t size)
 {
 	uint32_t n = 0;
 	const uint8_t *id = elfrw_build_id(img, &n);
@@ -153,87 +131,91 @@ bool icf_rows_build_id(const struct elfrw_image *img, char *ret, size_t size)
 	return id && n;
 }
 
-/* The value of "name" in the JSON object of N bytes at S: systemd, "Package Metadata for ELF
- * Files". */
-static bool find_name(const char *s, size_t n, char *ret, size_t size)
+static bool is_function(const struct icf_unit *u)
 {
-	static const char key[] = "\"name\"";
-	const char *end = s + n, *p = memmem(s, n, key, sizeof key - 1);
-	if (!p)
-		return false;
-	p += sizeof key - 1;
-	while (p < end && (*p == ' ' || *p == ':'))
-		p++;
-	if (p == end || *p++ != '"')
-		return false;
-	size_t len = 0;
-	while (p < end && *p != '"' && *p != '\\' && len + 1 < size)
-		ret[len++] = *p++;
-	ret[len] = 0;
-	return p < end && *p == '"' && len;
+	return u->kind == ICF_UNIT_FUNC ||
+	       (u->kind == ICF_UNIT_OPAQUE && ((u->flags & ICF_UNIT_FUNC_SYMBOL) || u->n_fde));
 }
 
-bool icf_rows_package(const struct elfrw_image *img, char *ret, size_t size)
+/* Names in a broken file may be suffixes of one string, and each of them long. */
+static const char *shown(const char *name, char **cut)
 {
-	for (uint32_t i = 1; i < img->n_sections; i++) {
-		const struct elfrw_section *s = &img->section[i];
-		struct elfrw_note note;
-		if (s->hdr.sh_type != SHT_NOTE || !s->data)
-			continue;
-		struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-		while (elfrw_note_next(&r, 4, &note))
-			if (elfrw_note_is(&note, "FDO", 0xcafe1a7e))
-				return find_name((const char *)note.data, note.size, ret, size);
-	}
-	return false;
+	free(*cut);
+	*cut = strnlen(name, NAME_MAX_SHOWN) < NAME_MAX_SHOWN ? NULL
+							      : strndup(name, NAME_MAX_SHOWN);
+	return *cut ? *cut : name;
 }
 
-/* ---- one file ---- */
-
-static struct elfrw_err *put_function(struct icf_rows *r, const struct icf_audit *a, uint32_t i,
-				      struct icf_row *row)
+static struct elfrw_err *put_function(const struct icf_rows *r, const struct icf_audit *a,
+				      uint32_t i, struct icf_row *row)
 {
 	const struct icf_program *prog = &a->run.prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	struct dwr_sym_source src = { 0 };
-	char number[32];
+	char number[32], *cut[2] = { NULL, NULL };
 	if (a->sym)
 		ELFRW_TRY(dwr_sym_source(a->sym, u->start, &src));
 	row->source_file = src.file;
 	row->source_line = src.line;
-	row->name = u->sym == ICF_NONE ? NULL : icf_audit_name(a, i);
-	row->linkage_name = u->sym == ICF_NONE ? NULL : icf_unit_name(prog, i, number);
+	row->name = row->linkage_name = NULL;
+	if (u->sym != ICF_NONE) {
+		const char *linkage = icf_unit_name(prog, i, number);
+		row->name = shown(a->sym ? dwr_sym_demangle(a->sym, linkage) : linkage, &cut[0]);
+		row->linkage_name = shown(linkage, &cut[1]);
+	}
 	row->address = u->start;
 	row->size = u->end - u->start;
 	row->class = prog->unit.data[a->plan[ICF_AUDIT_ALL].cls[i]].start;
-	row->foldable = u->reason == ICF_OK;
 	row->reason = icf_why_key(a->unit[i].why[ICF_AUDIT_ALL]);
-	row->used = a->unused.is ? !a->unused.is[i] : -1;
 	icf_rows_put(r, row);
+	free(cut[0]);
+	free(cut[1]);
 	return NULL;
 }
 
-struct elfrw_err *icf_rows_put_audit(struct icf_rows *r, const struct icf_audit *a,
-				     const char *file, const char *package, unsigned threads)
+/* Marks the units that --gc-functions would remove.  KNOWN: false if that cannot be said. */
+static struct elfrw_err *find_unused(struct icf_program *prog, bool *known)
 {
-	const struct icf_program *prog = &a->run.prog;
-	char build_id[129], own[256];
+	const struct icf_options opt = { .mode = ICF_MODE_NONE,
+					 .threads = 1,
+					 .gc_functions = ICF_GC_OBJECTS,
+					 .strip_debug = true };
+	*known = !icf_unused_obstacle(prog, &opt);
+	return *known ? icf_find_unused(prog, &opt, NULL) : NULL;
+}
+
+struct elfrw_err *icf_rows_put_program(const struct icf_rows *r, struct icf_audit *a,
+				       const char *file, const char *package, unsigned threads)
+{
+	struct icf_program *prog = &a->run.prog;
+	char id[129], own[ICF_PACKAGE];
 	struct icf_row row = { .file = file, .package = package, .arch = prog->arch->name };
-	if (icf_rows_build_id(prog->img, build_id, sizeof build_id))
-		row.build_id = build_id;
-	if (!package && icf_rows_package(prog->img, own, sizeof own))
+	bool known = false;
+	if (build_id(prog->img, id, sizeof id))
+		row.build_id = id;
+	if (!package && icf_package_of_program(prog->img, own))
 		row.package = own;
 	struct icf_hash *hash = malloc((prog->unit.len + 1) * sizeof *hash);
-	struct elfrw_err *err = hash ? icf_hash_functions(prog, threads, hash) : &elfrw_err_nomem;
+	bool *foldable = malloc(prog->unit.len + 1);
+	struct elfrw_err *err =
+		hash && foldable ? icf_hash_functions(prog, threads, hash) : &elfrw_err_nomem;
+	/* The search for what is unused changes the reasons. */
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
+		foldable[i] = prog->unit.data[i].reason == ICF_OK;
+	if (!err)
+		err = find_unused(prog, &known);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		bool opaque = u->kind == ICF_UNIT_OPAQUE &&
-			      ((u->flags & ICF_UNIT_FUNC_SYMBOL) || u->n_fde);
-		if (u->kind != ICF_UNIT_FUNC && !opaque)
+		if (!is_function(u))
 			continue;
 		row.hash = hash[i];
+		row.foldable = foldable[i];
+		row.used = known ? !(u->flags & ICF_UNIT_UNUSED) : -1;
 		err = put_function(r, a, i, &row);
 	}
+	if (!err && a->sym)
+		err = dwr_sym_complete(a->sym);
 	free(hash);
+	free(foldable);
 	return err;
 }

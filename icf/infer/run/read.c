@@ -1,0 +1,152 @@
+/* read.c: reads the words of a section that may lead into the code.
+ *
+ * Data mostly lies on one side of the code, so half of all numbers lead away from it, and small
+ * ones lead to a place between.  A word leads into the code from some place between A and B only if
+ * it lies between the code's start minus B and the code's end minus A; in larger units, between
+ * parts of these.  So few words are left for the probes, and of these few belong to both sides.
+ *
+ * Cost: a few operations for 16 places, and a few for each place of those with such a word. */
+#include "icf/infer/run/state.h"
+#include <string.h>
+
+#define NEAR 65536 /* places whose words are compared with the same bounds */
+
+static void widen(struct range *r, int64_t lo, int64_t hi)
+{
+	r->lo = lo < r->lo ? lo : r->lo;
+	r->hi = hi > r->hi ? hi : r->hi;
+}
+
+/* Words whose distance is larger than that between any two places lead nowhere. */
+static void limit(struct range *r, uint64_t span)
+{
+	r->lo = r->lo < -(int64_t)span ? -(int64_t)span : r->lo;
+	r->hi = r->hi >= (int64_t)span ? (int64_t)span - 1 : r->hi;
+	if (r->lo > r->hi)
+		*r = (struct range){ 1, 0 };
+}
+
+/* Finds the words that may lead near an entry, in any shape, from the places VA to END of L's
+ * section or from the names before them. */
+static void find_reach(struct look *l, uint64_t va, uint64_t end, struct block *b)
+{
+	const struct run_job *job = l->job;
+	b->back = b->on = (struct range){ INT64_MAX, INT64_MIN };
+	for (size_t k = 0; k < l->probe.len; k++) {
+		struct probe *p = &l->probe.data[k];
+		const struct shape *sh = &p->sh;
+		bool fixed = sh->base == FROM_FIXED;
+		uint64_t from = fixed ? sh->fixed : sh->base == FROM_NAME ? l->name : va;
+		int64_t lo = (int64_t)(job->lo - MARGIN - (fixed ? sh->fixed : end)),
+			hi = (int64_t)(job->hi + MARGIN - from);
+		p->side = hi < 0 ? SIDE_BACK : SIDE_ON;
+		widen(hi < 0 ? &b->back : &b->on, lo >> sh->shift, hi >> sh->shift);
+	}
+	limit(&b->back, job->span);
+	limit(&b->on, job->span);
+}
+
+/* The numbers of 4 bytes with which words of R begin that have SIZE bytes. */
+static struct range in_four(const struct range *r, unsigned size)
+{
+	const struct range none = { 1, 0 }, any = { INT32_MIN, INT32_MAX };
+	if (r->lo > r->hi)
+		return none;
+	if (r->lo >= any.lo && r->hi <= any.hi)
+		return *r;
+	if (size > 4)
+		return any;
+	if (r->lo > any.hi || r->hi < any.lo)
+		return none;
+	return (struct range){ r->lo < any.lo ? any.lo : r->lo, r->hi > any.hi ? any.hi : r->hi };
+}
+
+#define LANES 4
+typedef int32_t words_t __attribute__((vector_size(4 * LANES)));
+
+static inline words_t among(words_t v, struct range r)
+{
+	return (v >= (int32_t)r.lo) & (v <= (int32_t)r.hi);
+}
+
+/* The first of VA, VA + PLACES, ... with a number of 4 bytes in A or B that begins at one of the
+ * PLACES places there; fewer than PLACES places in front of END if there is none. */
+#define PLACES 16
+static inline uint64_t skip_far(const struct look *l, uint64_t va, uint64_t end, struct range a,
+				struct range b)
+{
+	const uint8_t *p = l->sec->data + (va - l->sec->hdr.sh_addr);
+	for (; end - va >= PLACES; va += PLACES, p += PLACES) {
+		words_t any = { 0 };
+		uint64_t half[2];
+		/* Bytes I, I + 4, I + 8 and I + 12 begin the lanes. */
+		for (unsigned i = 0; i < 4; i++) {
+			words_t v;
+			memcpy(&v, p + i, sizeof v);
+			any |= among(v, a) | among(v, b);
+		}
+		memcpy(half, &any, sizeof half);
+		if (half[0] | half[1])
+			break;
+	}
+	return va;
+}
+
+/* Reads all words but zeros and those that are too large. */
+static inline __attribute__((always_inline)) uint64_t read_all(const struct look *l,
+							       struct block *b, uint64_t va,
+							       uint64_t end, unsigned size)
+{
+	const struct shape sh = { .size = (uint8_t)size, .sign = true };
+	uint64_t span = l->job->span;
+	unsigned n = 0;
+	for (; va < end && n < BLOCK; va++) {
+		uint64_t w = icf_run_word(l->sec, va, &sh);
+		b->va[n] = va;
+		b->word[n] = w;
+		n += (w != 0) & (w + span < 2 * span);
+	}
+	b->n = n;
+	return va;
+}
+
+/* Reads words of B's ranges.  Of 8 bytes the lower 4 show most that are not in them. */
+static inline __attribute__((always_inline)) uint64_t read_near(const struct look *l,
+								struct block *b, uint64_t va,
+								uint64_t end, unsigned size)
+{
+	const struct shape sh = { .size = (uint8_t)size, .sign = true };
+	const struct range back = b->back, on = b->on, back4 = in_four(&back, size),
+			   on4 = in_four(&on, size);
+	unsigned n = 0;
+	while (va < end && n < BLOCK) {
+		va = skip_far(l, va, end, back4, on4);
+		for (uint64_t stop = end - va > PLACES ? va + PLACES : end; va < stop && n < BLOCK;
+		     va++) {
+			uint64_t w = icf_run_word(l->sec, va, &sh);
+			b->va[n] = va;
+			b->word[n] = w;
+			n += (w != 0) & (icf_run_in(&back, w) | icf_run_in(&on, w));
+		}
+	}
+	b->n = n;
+	return va;
+}
+
+uint64_t icf_run_read(struct look *l, struct block *b, uint64_t va, uint64_t end)
+{
+	/* In a huge image, words in larger units could lead once around the address space.  Words
+	 * of two bytes reach only code that is near, whatever they are. */
+	if (l->size == 2 || l->job->span >= (uint64_t)1 << 56) {
+		for (size_t k = 0; k < l->probe.len; k++)
+			l->probe.data[k].side = SIDE_ON;
+		b->on = (struct range){ INT64_MIN, INT64_MAX };
+		b->back = (struct range){ 1, 0 };
+		return l->size == 2   ? read_all(l, b, va, end, 2)
+		       : l->size == 4 ? read_all(l, b, va, end, 4)
+				      : read_all(l, b, va, end, 8);
+	}
+	end = end - va > NEAR ? va + NEAR : end;
+	find_reach(l, va, end, b);
+	return l->size == 4 ? read_near(l, b, va, end, 4) : read_near(l, b, va, end, 8);
+}
