@@ -9,10 +9,9 @@
 #include <inttypes.h>
 #include <sys/gmon_out.h>
 
-#define HEADER    20
-#define HIST      40 /* the header of a histogram */
-#define STEP      16 /* bytes of code: what an arc's first address stands for */
-#define MAX_SITES 16
+#define HEADER 20
+#define HIST   40 /* the header of a histogram */
+#define STEP   16 /* bytes of code: what an arc's first address stands for */
 
 /* A histogram: N counters for the addresses from LO to HI. */
 struct hist {
@@ -161,16 +160,20 @@ static bool is_mcount(const struct icf_prof_gmon *g, uint64_t va)
 	return lo < g->arc.len && g->arc.data[lo].self == va;
 }
 
-/* The calls from ARC->from on that can have led to context TO, all in one body, whose context is
- * *FROM.  *FIRST: where the first call there returns to. */
+/* Calls of one body, whose context is FROM. */
+struct sites {
+	struct icf_arc_site site[STEP];
+	uint32_t n, from;
+};
+
+/* The calls from ARC->from on, in STEP bytes, that can have led to context TO. */
 static struct elfrw_err *find_sites(struct icf_profile *p, const struct raw_arc *arc, uint32_t step,
-				    uint32_t to, struct icf_arc_site *site, uint32_t *n,
-				    uint32_t *from)
+				    uint32_t to, struct sites *ret)
 {
 	struct icf_prof_gmon *g = p->gmon;
 	uint32_t group = g->arcs.context.data[to].group, first = ICF_PROF_NONE;
-	ELFRW_TRY(icf_arcs_context(p, &g->arcs, 0, arc->from, from));
-	*n = 0;
+	ELFRW_TRY(icf_arcs_context(p, &g->arcs, 0, arc->from, &ret->from));
+	ret->n = 0;
 	for (uint64_t va = arc->from; va - arc->from < step; va++) {
 		const struct icf_prof_place *k;
 		uint64_t returns;
@@ -186,12 +189,12 @@ static struct elfrw_err *find_sites(struct icf_profile *p, const struct raw_arc 
 			continue;
 		ELFRW_TRY(icf_arcs_context(p, &g->arcs, 0, va - 1, &here));
 		if (first == ICF_PROF_NONE)
-			first = *from = here;
+			first = ret->from = here;
 		if (here != first) { /* calls of two functions: nothing is decided */
-			*n = 0;
+			ret->n = 0;
 			return NULL;
 		}
-		site[(*n)++] = (struct icf_arc_site){ va, ICF_PROF_LEFT };
+		ret->site[ret->n++] = (struct icf_arc_site){ va, ICF_PROF_LEFT };
 	}
 	return NULL;
 }
@@ -212,15 +215,15 @@ static struct elfrw_err *add_arcs(struct icf_profile *p, uint32_t step)
 	for (size_t i = 0; i < g->arc.len; i++) {
 		const struct raw_arc *r = &g->arc.data[i];
 		struct icf_arc arc = { .start = true, .n = r->n };
-		struct icf_arc_site site[MAX_SITES];
-		uint32_t n;
+		struct sites sites;
 		ELFRW_TRY(icf_arcs_context(p, &g->arcs, 0, r->self, &arc.to));
 		if (arc.to == ICF_PROF_NONE)
 			return elfrw_error("an arc leads to %" PRIx64 ", where the program has no "
 					   "code: it is of another program",
 					   r->self);
-		ELFRW_TRY(find_sites(p, r, step, arc.to, site, &n, &arc.from));
-		ELFRW_TRY(icf_arcs_add(&g->arcs, &arc, site, n, NULL));
+		ELFRW_TRY(find_sites(p, r, step, arc.to, &sites));
+		arc.from = sites.from;
+		ELFRW_TRY(icf_arcs_add(&g->arcs, &arc, sites.site, sites.n, NULL));
 	}
 	return NULL;
 }
