@@ -11,9 +11,9 @@ fi
 v=
 for v in -19 -18 -17 -16 none; do have clang++$v && have llvm-profgen$v && break; done
 [ $v != none ] || { skip pgo "no clang with llvm-profgen"; finish; }
-# The same name for the source in all builds.
+# The same name for the source in all builds. DWARF 4 is what AutoFDO's tools read.
 cp "$FIXTURES/profile/hot.cc" .
-flags=(-O2 -g -fdebug-info-for-profiling -fno-inline -ffunction-sections -w -no-pie -fno-pic)
+flags=(-O2 -gdwarf-4 -fdebug-info-for-profiling -fno-inline -ffunction-sections -w -no-pie -fno-pic)
 if ! clang++$v "${flags[@]}" -fuse-ld=bfd -Wl,--emit-relocs hot.cc -o old 2>log || ! "$ICFOLD" -q --icf=all --allow-growth old -o new 2>>log; then
 	not_ok pgo/build "$(first_line log)"
 	finish
@@ -58,4 +58,27 @@ check pgo/bolt-profile "$(diff old.fdata translated.fdata | sed -n 2p)" cmp -s <
 check pgo/bolt "$(diff old.order translated.order | head -n 2 | tr '\n' ' ')" cmp -s old.d/out translated.d/out
 check pgo/bolt-contrast "the profile as it was gives the same order" bash -c '! cmp -s old.order raw.order || ! cmp -s old.d/out raw.d/out'
 check pgo/bolt-runs "status $?" ./translated.d/out
+
+# --- AutoFDO: create_llvm_prof of the text, and clang again
+have create_llvm_prof || { skip pgo/autofdo "no create_llvm_prof"; finish; }
+cat >text.py <<'END'
+import sys
+lines = [l.split() for l in open(sys.argv[1])]
+f = sorted((int(x, 16) - 0x400000, int(y, 16) - 0x400000, n) for k, x, y, n, *_ in lines if k == "F" and x <= y)
+b = sorted((int(x, 16) - 0x400000, int(y, 16) - 0x400000, n) for k, x, y, n, *_ in lines if k == "B" and x != "0" != y)
+for part, arrow in (f, "-"), ((), ":"), (b, "->"):
+    print(len(part))
+    for x, y, n in part:
+        print("%x%s%x:%s" % (x, arrow, y, n))
+END
+for p in old new; do python3 text.py $p.pa >$p.text; done
+"$ICFOLD" profile -q --to=autofdo new new.txt >translated.text 2>log
+for p in old translated new; do
+	if [ $p = new ]; then program=new; else program=old; fi
+	create_llvm_prof --profiler=text --profile=$p.text --binary=$program --format=text --out=$p.autofdo >>log 2>&1
+	clang++$v "${flags[@]}" -fprofile-sample-use=$p.autofdo -c hot.cc -o $p.autofdo.o 2>>log
+done
+check pgo/autofdo-profile "$(tail -n 1 log)" bash -c "[ -s old.autofdo ] && cmp -s <(sort old.autofdo) <(sort translated.autofdo)"
+check pgo/autofdo "another object file" cmp -s old.autofdo.o translated.autofdo.o
+check pgo/autofdo-contrast "the profile as it was does no harm" bash -c '! cmp -s old.autofdo.o new.autofdo.o'
 finish
