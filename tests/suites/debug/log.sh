@@ -152,6 +152,32 @@ for l in sys.stdin:
 	"$ICFOLD" symbolize --log other >filtered 2>err
 	if cmp -s other filtered && grep -q 'another build-id' err; then ok log/build_id; else not_ok log/build_id "$(first_line filtered)"; fi
 fi
+# The logs of glog and of Rust's std, of stripped programs that are where they were linked: functions alone, as the unfolded program
+# says them itself (glog writes no arguments).
+# stripped NAME PATTERN ARGUMENT...: NAME.own, NAME.wrong and NAME.filtered, the functions that PATTERN finds after the address.
+stripped() {
+	local n=$1 pattern=$2
+	shift 2
+	strip -o "$n.stripped" "$n.folded"
+	RUST_BACKTRACE=full "./$n" "$@" >own.log 2>&1
+	RUST_BACKTRACE=full "./$n.folded" "$@" >wrong.log 2>&1
+	RUST_BACKTRACE=full "./$n.stripped" "$@" >raw.log 2>&1
+	"$ICFOLD" symbolize --log -e "$n.folded" --base=0 <raw.log >filtered.log 2>err
+	for f in own wrong filtered; do sed -nE "s/^ .*0x[0-9a-f]+ (- )?.*$pattern.*/\\2/p" $f.log >>"$n.$f"; done
+	# No other line changes.
+	if cmp -s <(grep -vE ' 0x|^ {20}' raw.log) <(grep -vE ' 0x|^ {20}' filtered.log); then ok "log/$n/rest-$#"; else not_ok "log/$n/rest-$#" "other lines changed"; fi
+}
+if have strip && build glog g++ -no-pie -fno-pic -DGLOG -Wl,--no-as-needed -lglog; then
+	for a in '' x; do { stripped glog '\b(early|late|main)\b' crash $a; } 2>/dev/null; done # the shell reports the crashes
+	agree log/glog/real glog.own glog.filtered glog.wrong
+fi
+if have strip && have rustc && rustc --edition 2021 -C opt-level=1 -g -C relocation-model=static -C link-arg=-Wl,--emit-relocs -C link-arg=-no-pie \
+	"$FIXTURES/log/report.rs" -o rust >log 2>&1 && "$ICFOLD" -q --icf=all rust -o rust.folded >log 2>&1; then
+	for a in '' x; do stripped rust '(report::(report|early|late)(::h[0-9a-f]+)?)' $a; done
+	agree log/rust/real rust.own rust.filtered rust.wrong
+else
+	skip log/rust/real "no rustc: $(first_line log)"
+fi
 # What is no frame passes through, byte for byte, with or without a last newline.
 {
 	cat "$ICFOLD"
