@@ -81,12 +81,20 @@ static uint32_t destination(const struct scan *s, uint64_t va)
 		       : ICF_NONE;
 }
 
+/* Code of the linker that only jumps through slots; .init and .fini hold calls like others. */
+static bool is_stub(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	return e->linkage && strcmp(prog->img->section[e->shndx].name, ".init") != 0 &&
+	       strcmp(prog->img->section[e->shndx].name, ".fini") != 0;
+}
+
 static bool interesting(const struct scan *s, uint32_t i)
 {
 	const struct icf_program *prog = s->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	if (u->kind == ICF_UNIT_OPAQUE || (s->map->unit[i].flags & ELFRW_UNIT_REMOVED) ||
-	    prog->exec.data[u->sec].linkage)
+	    is_stub(prog, u))
 		return false;
 	if (shared(s, i))
 		return true;

@@ -410,4 +410,17 @@ for ld in bfd lld; do
 	try layout/odd/no-relocs $ld -Og -no-pie -falign-functions=1 odd.c
 done
 
+
+# --- calls in .init and .fini, which other objects' code runs through, of functions that fold
+cat >init.c <<'C'
+#include <stdio.h>
+static volatile int w;
+__attribute__((used, noinline)) static void from_init(void) { w += 1000; puts("passed"); w ^= 5; }
+__attribute__((used, noinline)) static void from_fini(void) { w += 1000; puts("passed"); w ^= 5; }
+__asm__(".pushsection .init,\"ax\",@progbits\n call from_init\n .popsection\n.pushsection .fini,\"ax\",@progbits\n call from_fini\n .popsection");
+int main(void) { printf("%d\n", w); return 0; }
+C
+for ld in bfd lld; do
+	try layout/init $ld -O2 -g -fno-ipa-icf init.c -Wl,--emit-relocs && check layout/init/$ld/folded "not folded" bash -c '[ "$(nm out | grep -c "$(nm out | sed -n "s/ t from_init$//p") t from_")" = 2 ]'
+done
 finish
