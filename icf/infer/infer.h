@@ -51,11 +51,42 @@ struct icf_trace {
 	VEC(uint8_t) target; /* bit set: an instruction of the unit refers to that byte */
 };
 
+/* Whoever decodes a unit of SIZE bytes fills T: begins here, decodes each instruction into the slot
+ * that icf_trace_slot() returns, and adds it.  false, NULL: out of memory. */
+bool icf_trace_begin(struct icf_trace *t, uint64_t size);
+
+static inline struct elfrw_insn *icf_trace_slot(struct icf_trace *t)
+{
+	if (t->insn.len == t->insn.cap && !VEC_RESERVE(&t->insn, t->insn.cap + 1))
+		return NULL;
+	return &t->insn.data[t->insn.len].in;
+}
+
+/* Adds the instruction in the slot, POS bytes from the start of U. */
+static inline void icf_trace_add(const struct elfrw_arch *arch, const struct icf_unit *u,
+				 struct icf_trace *t, uint64_t pos)
+{
+	struct icf_insn_at *a = &t->insn.data[t->insn.len++];
+	const struct elfrw_insn *in = &a->in;
+	uint64_t to = in->target - u->start;
+	a->pos = (uint32_t)pos;
+	t->start.data[pos >> 3] |= (uint8_t)(1u << (pos & 7));
+	if (!in->pcrel_size || to >= u->end - u->start || icf_is_half(arch, in))
+		return;
+	t->target.data[to >> 3] |= (uint8_t)(1u << (to & 7));
+	t->inner |= in->kind != ELFRW_INSN_CALL && in->kind != ELFRW_INSN_JMP &&
+		    in->kind != ELFRW_INSN_JCC;
+}
+
+/* Does no branch lead into an instruction of T, which holds a unit of SIZE bytes? */
+bool icf_trace_is_clean(const struct icf_trace *t, uint64_t size);
+
 /* Decodes unit I into T.  *CLEAN is false if a branch leads into an instruction of the unit. */
 struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
 				 bool *clean);
 struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t);
-void icf_trace_sort_cases(struct icf_trace *t); /* sorts `cases` after some were added */
+/* Sorts `cases`, of a unit of SIZE bytes, after some were added.  false: out of memory. */
+bool icf_trace_sort_cases(struct icf_trace *t, uint64_t size);
 
 /* Fills T->pads.  *GOOD is false if an exception table is not understood. */
 struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
@@ -101,6 +132,14 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 /* Finds how indirect jump T->insn[AT] of unit I gets its target.  Call icf_trace_edges() first. */
 void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at,
 		       struct icf_jumps *ret);
+
+/* refs/look.c: before the references of a program without relocations are found.  From then on
+ * units are looked at when they are decoded. */
+struct elfrw_err *icf_expect_looks(struct icf_program *prog);
+
+/* Looks at unit I, which T holds and whose references are known.  Writes only what belongs to this
+ * unit and its chunk. */
+struct elfrw_err *icf_look_at_unit(struct icf_program *prog, uint32_t i, const struct icf_trace *t);
 
 /* For --gc-functions.  References are inferred.  Sets KEEP, by unit, of all that something might
  * lead to although no reference is known.  When the tables and the pinned units are known.

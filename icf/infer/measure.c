@@ -63,13 +63,13 @@ static void without(struct icf_indices *from, const struct icf_indices *what)
 }
 
 /* Adds the cases that push_cases() found. */
-static struct elfrw_err *add_cases(struct icf_finder *f)
+static struct elfrw_err *add_cases(struct icf_finder *f, uint32_t i)
 {
+	const struct icf_unit *u = &f->prog->unit.data[i];
 	if (!VEC_APPEND(&f->t.cases, f->cases.data, f->cases.len))
 		return &elfrw_err_nomem;
 	f->cases.len = 0;
-	icf_trace_sort_cases(&f->t);
-	return NULL;
+	return icf_trace_sort_cases(&f->t, u->end - u->start) ? NULL : &elfrw_err_nomem;
 }
 
 /* Measures the tables of the jumps in f->todo, which keeps the jumps that may lead anywhere, until
@@ -106,7 +106,7 @@ static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
 		}
 		f->todo.v.len = left;
 		without(&t->open, &f->closed);
-		ELFRW_TRY(add_cases(f));
+		ELFRW_TRY(add_cases(f, i));
 	} while (f->todo.v.len && t->cases.len > known);
 	f->adds = adds;
 	return NULL;
@@ -127,7 +127,7 @@ static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
 		if (one)
 			ELFRW_TRY(push_cases(f, i, f->todo.v.data[k], &j));
 	}
-	ELFRW_TRY(add_cases(f));
+	ELFRW_TRY(add_cases(f, i));
 	*good &= f->t.cases.len == known;
 	return NULL;
 }

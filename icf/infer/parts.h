@@ -3,13 +3,6 @@
 #define ICF_INFER_PARTS_H
 #include "icf/infer/infer.h"
 
-/* Instructions that control cannot reach from the one before, and that no instruction of their unit
- * refers to. */
-struct icf_island {
-	uint64_t va;
-	uint32_t unit;
-	bool refers; /* its bytes, read as instructions, refer to something outside of the unit */
-};
 struct icf_islands {
 	VEC(struct icf_island) v; /* by address */
 };
@@ -61,8 +54,8 @@ bool icf_push_half_names(const struct icf_program *prog, const struct icf_unit *
  * read. */
 void icf_mark_pads(const struct icf_program *prog, struct icf_bits *pads);
 
-/* code.c: finds islands, sets ICF_UNIT_BLIND and ICF_UNIT_JUMPS, and makes units opaque if their
- * branches lead into instructions.  Sets the bits in INSN (of all code; may be NULL) where an
+/* refs/look.c: finds islands, sets ICF_UNIT_BLIND and ICF_UNIT_JUMPS, and makes units opaque if
+ * their branches lead into instructions.  Sets the bits in INSN (of all code; may be NULL) where an
  * instruction begins.  With relocations, only for code that has neither a symbol nor an FDE; other
  * units that read their own bytes become opaque. */
 struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads,

@@ -211,8 +211,30 @@ struct icf_pad {
 	uint32_t from, unit;
 };
 
+/* Instructions that control cannot reach from the one before, and that no instruction of their unit
+ * refers to. */
+struct icf_island {
+	uint64_t va;
+	uint32_t unit;
+	bool refers; /* its bytes, read as instructions, refer to something outside of the unit */
+};
+
+/* An operand of unit `unit` may be the distance of `to`, which is code, from a table of addresses.
+ */
+struct icf_far {
+	uint64_t to;
+	uint32_t unit;
+};
+
+/* What refs/look.c saw of the instructions of some units, in the units' order. */
+struct icf_look {
+	VEC(struct icf_island) island;
+	VEC(struct icf_far) far;
+};
+
 struct icf_chunk {
 	VEC(struct icf_ref) ref;
+	struct icf_look look; /* only between decoding and inference */
 };
 
 struct icf_program {
@@ -237,6 +259,9 @@ struct icf_program {
 	bool probes_apart; /* functions with probes do not fold: no note can be removed */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
+	uint8_t *looked; /* by unit: what refs/look.c saw; NULL: nothing. Owned */
+	uint8_t *insn; /* with `looked`: a bit for each byte from the start of the first executable
+			  section to the end of the last: an instruction begins there. Owned */
 	struct dwr_cfi cfi;         /* .eh_frame */
 	uint32_t *fde_unit;         /* for each FDE of cfi: unit or ICF_NONE */
 	struct elfrw_blocks blocks; /* of the units, see icf_unit_at() */

@@ -480,6 +480,17 @@ const char *icf_reason_text(enum icf_reason reason)
 	return text[reason];
 }
 
+void icf_forget_looks(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->n_chunks; i++) {
+		VEC_FREE(&prog->chunk[i].look.island);
+		VEC_FREE(&prog->chunk[i].look.far);
+	}
+	free(prog->looked);
+	free(prog->insn);
+	prog->looked = prog->insn = NULL;
+}
+
 void icf_program_deinit(struct icf_program *prog)
 {
 	for (size_t i = 0; i < prog->exec.len; i++)
@@ -496,6 +507,7 @@ void icf_program_deinit(struct icf_program *prog)
 	VEC_FREE(&prog->probe);
 	VEC_FREE(&prog->mark);
 	VEC_FREE(&prog->pad);
+	icf_forget_looks(prog);
 	for (uint32_t i = 0; i < prog->n_chunks; i++)
 		VEC_FREE(&prog->chunk[i].ref);
 	free(prog->chunk);

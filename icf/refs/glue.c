@@ -8,6 +8,7 @@
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/refs/ref.h"
+#include "icf/infer/infer.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +40,17 @@ static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 	ELFRW_TRY(icf_index_units(prog));
 	ELFRW_TRY(icf_attach(prog));
 	struct elfrw_err *err = NULL;
+	struct icf_trace t = { 0 };
 	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
 		struct elfrw_relocs rel;
 		err = elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx);
 		uint32_t first = prog->exec.data[e].unit;
 		for (uint32_t i = first; i < first + prog->exec.data[e].n_units && !err; i++)
 			if (prog->unit.data[i].flags & ICF_UNIT_GLUED)
-				err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
+				err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel, &t);
 		elfrw_relocs_close(&rel);
 	}
+	icf_trace_deinit(&t);
 	return err;
 }
 
@@ -181,7 +184,9 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	ELFRW_TRY(icf_attach(prog));
 	struct elfrw_relocs rel;
 	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx));
-	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
+	struct icf_trace t = { 0 };
+	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel, &t);
+	icf_trace_deinit(&t);
 	elfrw_relocs_close(&rel);
 	return err;
 }

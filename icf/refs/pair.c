@@ -14,7 +14,7 @@
  * That is known only after the tables are; the address is then pinned, and the halves keep their
  * bits (icf_pin_halves).  An indirect jump may go anywhere in its unit.
  *
- * Cost: one more pass over units with halves; a few instructions for each high half; a look-up for
+ * Cost: a few instructions for each high half; a look-up for
  * each pair that names code. */
 #include "dwarf/lsda.h"
 #include "elfrw/arch/effect.h"
@@ -35,7 +35,7 @@ struct finder {
 	const struct elfrw_relocs *rel;
 	struct icf_unit *u;
 	const uint8_t *code;
-	struct icf_trace t;
+	const struct icf_trace *t;
 	VEC(struct icf_ref) low; /* of the unit; `unit` is the offset of the high half */
 	bool jumps;              /* the unit jumps indirectly */
 };
@@ -74,14 +74,14 @@ static struct elfrw_err *follow(struct finder *f, size_t k, const struct icf_ref
 {
 	const struct elfrw_arch *arch = f->prog->arch;
 	struct elfrw_effect e;
-	arch->model->effect(&f->t.insn.data[k].in, f->code + f->t.insn.data[k].pos, &e);
+	arch->model->effect(&f->t->insn.data[k].in, f->code + f->t->insn.data[k].pos, &e);
 	uint32_t set = e.writes;
 	*all = false;
 	if (!set || (set & (set - 1)))
 		return NULL;
-	for (size_t m = k + 1; m < f->t.insn.len && m <= k + MAX_SPAN; m++) {
-		const struct icf_insn_at *at = &f->t.insn.data[m];
-		if (icf_trace_bit(f->t.target.data, at->pos))
+	for (size_t m = k + 1; m < f->t->insn.len && m <= k + MAX_SPAN; m++) {
+		const struct icf_insn_at *at = &f->t->insn.data[m];
+		if (icf_trace_bit(f->t->target.data, at->pos))
 			return NULL;
 		arch->model->effect(&at->in, f->code + at->pos, &e);
 		if (e.reads & set) {
@@ -247,12 +247,13 @@ static struct elfrw_err *insert(struct finder *f)
 static bool jumps_to_pair(const struct finder *f, size_t k)
 {
 	const struct elfrw_arch *arch = f->prog->arch;
-	const struct icf_insn_at *at = f->t.insn.data + k;
+	const struct icf_insn_at *at = f->t->insn.data + k;
 	struct elfrw_effect high, low;
 	if (k < 2 || !at[-2].in.pcrel_size || !icf_is_half(arch, &at[-2].in) ||
 	    (at[-1].in.flags & ELFRW_INSN_MEM) ||
 	    !arch->low_form(&at[-1].in, f->code + at[-1].pos) ||
-	    icf_trace_bit(f->t.target.data, at[-1].pos) || icf_trace_bit(f->t.target.data, at->pos))
+	    icf_trace_bit(f->t->target.data, at[-1].pos) ||
+	    icf_trace_bit(f->t->target.data, at->pos))
 		return false;
 	arch->model->effect(&at[-2].in, f->code + at[-2].pos, &high);
 	arch->model->effect(&at[-1].in, f->code + at[-1].pos, &low);
@@ -265,10 +266,11 @@ static struct elfrw_err *pair_all(struct finder *f)
 {
 	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
 	size_t r = f->u->ref;
-	for (size_t k = 0; k < f->t.insn.len; k++)
-		f->jumps |= f->t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND && !jumps_to_pair(f, k);
-	for (size_t k = 0; k < f->t.insn.len; k++) {
-		const struct icf_insn_at *at = &f->t.insn.data[k];
+	for (size_t k = 0; k < f->t->insn.len; k++)
+		f->jumps |=
+			f->t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND && !jumps_to_pair(f, k);
+	for (size_t k = 0; k < f->t->insn.len; k++) {
+		const struct icf_insn_at *at = &f->t->insn.data[k];
 		if (!at->in.pcrel_size || !icf_is_half(f->prog->arch, &at->in))
 			continue;
 		while (c->ref.data[r].off != at->pos + at->in.pcrel_off)
@@ -282,15 +284,13 @@ static struct elfrw_err *pair_all(struct finder *f)
 }
 
 struct elfrw_err *icf_pair_halves(struct icf_program *prog, const struct elfrw_relocs *rel,
-				  uint32_t i)
+				  uint32_t i, const struct icf_trace *t)
 {
 	struct icf_unit *u = &prog->unit.data[i];
-	struct finder f = { .prog = prog, .rel = rel, .u = u, .code = icf_unit_bytes(prog, u) };
-	bool clean;
-	struct elfrw_err *err = icf_trace_unit(prog, i, &f.t, &clean);
-	if (!err)
-		err = pair_all(&f);
-	icf_trace_deinit(&f.t);
+	struct finder f = {
+		.prog = prog, .rel = rel, .u = u, .code = icf_unit_bytes(prog, u), .t = t
+	};
+	struct elfrw_err *err = pair_all(&f);
 	VEC_FREE(&f.low);
 	return err;
 }

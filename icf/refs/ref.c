@@ -5,6 +5,7 @@
  * that an immediate or an absolute displacement is an address.  There is one pass over all code, in
  * chunks of units that threads take in turn. */
 #include "elfrw/base/parallel.h"
+#include "icf/infer/infer.h"
 #include "icf/refs/pair.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
@@ -32,8 +33,9 @@ struct decoding {
 	struct icf_unit *u;
 	struct icf_chunk *c;
 	const struct elfrw_relocs *rel;
-	size_t r, r_end; /* the relocations that are left */
-	bool halves;     /* some of the references are high halves */
+	size_t r, r_end;     /* the relocations that are left */
+	bool halves;         /* some of the references are high halves */
+	struct icf_trace *t; /* gets the instructions; NULL: nobody needs them */
 };
 
 static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
@@ -163,46 +165,54 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 	uint64_t avail = d->prog->exec.data[u->sec].end - u->start;
 	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
 		d->prog->arch->decode;
-	struct elfrw_insn in;
+	struct elfrw_insn one, *in = &one;
+	if (d->t && !icf_trace_begin(d->t, size))
+		return &elfrw_err_nomem;
 	*last = ELFRW_INSN_NOP;
-	for (uint64_t pos = 0; pos < size; pos += in.len) {
+	for (uint64_t pos = 0; pos < size; pos += in->len) {
 		uint64_t va = u->start + pos;
-		*odd = !decode(code + pos, avail - pos, va, &in) || in.len > size - pos ||
-		       (in.flags & ELFRW_INSN_LONG_CALL);
+		if (d->t && !(in = icf_trace_slot(d->t)))
+			return &elfrw_err_nomem;
+		*odd = !decode(code + pos, avail - pos, va, in) || in->len > size - pos ||
+		       (in->flags & ELFRW_INSN_LONG_CALL);
 		if (*odd)
 			return NULL;
-		if (pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
+		if (d->t)
+			icf_trace_add(d->prog->arch, u, d->t, pos);
+		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->flags |= ICF_UNIT_ENDBR;
-		bool number = holds_number(d, &in, code + pos, va, odd);
+		bool number = holds_number(d, in, code + pos, va, odd);
 		if (*odd)
 			return NULL;
-		*odd = reads_itself(d, &in);
+		*odd = reads_itself(d, in);
 		if (*odd)
 			return NULL;
-		if (in.pcrel_size && !number)
-			ELFRW_TRY(add_pcrel(d, &in, pos));
-		if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in.len) {
-			struct icf_insn_site s = { d->prog, d->rel, &in, va, code + pos, u->sec };
+		if (in->pcrel_size && !number)
+			ELFRW_TRY(add_pcrel(d, in, pos));
+		if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in->len) {
+			struct icf_insn_site s = { d->prog, d->rel, in, va, code + pos, u->sec };
 			ELFRW_TRY(add_relocated(d, &s, odd));
 			if (*odd)
 				return NULL;
 		}
 		if (number) /* whoever looks for it counts from what follows */
 			*last = ELFRW_INSN_OTHER;
-		else if (in.kind != ELFRW_INSN_NOP)
-			*last = in.kind;
+		else if (in->kind != ELFRW_INSN_NOP)
+			*last = in->kind;
 	}
 	return NULL;
 }
 
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
-				  const struct elfrw_relocs *rel)
+				  const struct elfrw_relocs *rel, struct icf_trace *t)
 {
 	struct icf_unit *u = &prog->unit.data[i];
+	bool pairs = prog->arch->low_form;
 	struct decoding d = { .prog = prog,
 			      .u = u,
 			      .c = &prog->chunk[chunk],
 			      .rel = rel,
+			      .t = pairs || prog->looked ? t : NULL,
 			      .r = elfrw_relocs_from(rel, u->start),
 			      .r_end = elfrw_relocs_from(rel, u->end) };
 	u->chunk = chunk;
@@ -225,14 +235,14 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 		return NULL;
 	}
 	if (d.halves)
-		ELFRW_TRY(icf_pair_halves(prog, rel, i));
+		ELFRW_TRY(icf_pair_halves(prog, rel, i, t));
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
 		u->flags |= ICF_UNIT_FALLS;
 	if (last == ELFRW_INSN_CALL || last == ELFRW_INSN_CALL_IND)
 		u->flags |= ICF_UNIT_CALLS;
-	return NULL;
+	return prog->looked ? icf_look_at_unit(prog, i, t) : NULL;
 }
 
 struct job {
@@ -244,10 +254,13 @@ struct job {
 static struct elfrw_err *decode_chunk(void *arg, size_t c)
 {
 	struct job *job = arg;
-	for (uint32_t i = job->first[c]; i < job->first[c + 1]; i++)
-		ELFRW_TRY(icf_decode_unit(job->prog, i, (uint32_t)c,
-					  &job->rel[job->prog->unit.data[i].sec]));
-	return NULL;
+	struct icf_trace t = { 0 };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = job->first[c]; i < job->first[c + 1] && !err; i++)
+		err = icf_decode_unit(job->prog, i, (uint32_t)c,
+				      &job->rel[job->prog->unit.data[i].sec], &t);
+	icf_trace_deinit(&t);
+	return err;
 }
 
 static struct elfrw_err *make_chunks(struct icf_program *prog, struct job *job)
@@ -335,6 +348,8 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 		err = look_into_gaps(prog);
 	if (!err)
 		err = make_chunks(prog, &job);
+	if (!err && prog->inferred)
+		err = icf_expect_looks(prog);
 	if (!err)
 		err = elfrw_parallel(threads, prog->n_chunks, decode_chunk, &job);
 	/* One more chunk for units that are decoded again after gluing. */

@@ -3,11 +3,13 @@
 #define ICF_REFS_REF_H
 #include "icf/refs/code_reloc.h"
 
+struct icf_trace;
+
 /* Decodes unit I, appends its references to CHUNK's and sets its flags.  A unit that does not
- * decode, or has a relocation that no instruction explains, becomes opaque.  Error: something that
- * no program may contain. */
+ * decode, or has a relocation that no instruction explains, becomes opaque.  T is scratch memory.
+ * Error: something that no program may contain. */
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
-				  const struct elfrw_relocs *rel);
+				  const struct elfrw_relocs *rel, struct icf_trace *t);
 
 /* Makes units opaque if something enters them where no instruction begins.  entered.c. */
 struct elfrw_err *icf_check_entered(struct icf_program *prog);

@@ -5,7 +5,7 @@
  * it lies between the code's start minus B and the code's end minus A; in larger units, between
  * parts of these.  So few words are left for the probes, and of these few belong to both sides.
  *
- * Cost: a few operations for 16 places, and a few for each place of those with such a word. */
+ * Cost: a few operations for 16 places, and a few for each such word. */
 #include "icf/infer/run/state.h"
 #include <string.h>
 
@@ -61,7 +61,8 @@ static struct range in_four(const struct range *r, unsigned size)
 	return (struct range){ r->lo < any.lo ? any.lo : r->lo, r->hi > any.hi ? any.hi : r->hi };
 }
 
-#define LANES 4
+#define LANES  4
+#define PLACES 16
 typedef int32_t words_t __attribute__((vector_size(4 * LANES)));
 
 static inline words_t among(words_t v, struct range r)
@@ -69,27 +70,17 @@ static inline words_t among(words_t v, struct range r)
 	return (v >= (int32_t)r.lo) & (v <= (int32_t)r.hi);
 }
 
-/* The first of VA, VA + PLACES, ... with a number of 4 bytes in A or B that begins at one of the
- * PLACES places there; fewer than PLACES places in front of END if there is none. */
-#define PLACES 16
-static inline uint64_t skip_far(const struct look *l, uint64_t va, uint64_t end, struct range a,
-				struct range b)
+/* Which of the PLACES places at P begins a number of 4 bytes in A or B?  A byte of M for each. */
+static inline void find_words(const uint8_t *p, struct range a, struct range b, uint64_t m[2])
 {
-	const uint8_t *p = l->sec->data + (va - l->sec->hdr.sh_addr);
-	for (; end - va >= PLACES; va += PLACES, p += PLACES) {
-		words_t any = { 0 };
-		uint64_t half[2];
-		/* Bytes I, I + 4, I + 8 and I + 12 begin the lanes. */
-		for (unsigned i = 0; i < 4; i++) {
-			words_t v;
-			memcpy(&v, p + i, sizeof v);
-			any |= among(v, a) | among(v, b);
-		}
-		memcpy(half, &any, sizeof half);
-		if (half[0] | half[1])
-			break;
+	/* Lane K begins at byte 4 * K + I. */
+	words_t any = { 0 };
+	for (unsigned i = 0; i < 4; i++) {
+		words_t v;
+		memcpy(&v, p + i, sizeof v);
+		any |= (among(v, a) | among(v, b)) & (int32_t)(0xffu << (8 * i));
 	}
-	return va;
+	memcpy(m, &any, sizeof any);
 }
 
 /* Reads all words but zeros and those that are too large. */
@@ -110,26 +101,34 @@ static inline __attribute__((always_inline)) uint64_t read_all(const struct look
 	return va;
 }
 
+static inline void keep(struct block *b, uint64_t va, uint64_t w)
+{
+	b->va[b->n] = va;
+	b->word[b->n] = w;
+	b->n += (w != 0) & (icf_run_in(&b->back, w) | icf_run_in(&b->on, w));
+}
+
 /* Reads words of B's ranges.  Of 8 bytes the lower 4 show most that are not in them. */
 static inline __attribute__((always_inline)) uint64_t read_near(const struct look *l,
 								struct block *b, uint64_t va,
 								uint64_t end, unsigned size)
 {
 	const struct shape sh = { .size = (uint8_t)size, .sign = true };
-	const struct range back = b->back, on = b->on, back4 = in_four(&back, size),
-			   on4 = in_four(&on, size);
-	unsigned n = 0;
-	while (va < end && n < BLOCK) {
-		va = skip_far(l, va, end, back4, on4);
-		for (uint64_t stop = end - va > PLACES ? va + PLACES : end; va < stop && n < BLOCK;
-		     va++) {
-			uint64_t w = icf_run_word(l->sec, va, &sh);
-			b->va[n] = va;
-			b->word[n] = w;
-			n += (w != 0) & (icf_run_in(&back, w) | icf_run_in(&on, w));
-		}
+	const struct range back = in_four(&b->back, size), on = in_four(&b->on, size);
+	const uint8_t *p = l->sec->data + (va - l->sec->hdr.sh_addr);
+	for (b->n = 0; end - va >= PLACES && b->n <= BLOCK - PLACES; va += PLACES, p += PLACES) {
+		uint64_t m[2];
+		find_words(p, back, on, m);
+		for (unsigned h = 0; h < 2; h++)
+			while (m[h]) {
+				unsigned at = (unsigned)__builtin_ctzll(m[h]) / 8;
+				uint64_t place = va + 8 * h + at;
+				keep(b, place, icf_run_word(l->sec, place, &sh));
+				m[h] &= ~((uint64_t)0xff << (8 * at));
+			}
 	}
-	b->n = n;
+	for (; end - va < PLACES && va < end && b->n < BLOCK; va++)
+		keep(b, va, icf_run_word(l->sec, va, &sh));
 	return va;
 }
 

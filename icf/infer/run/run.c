@@ -89,9 +89,9 @@ static bool mark_near(struct run_job *job)
 	if (!job->near)
 		return false;
 	for (uint64_t b = 0; b < bytes; b++) {
-		n += (unsigned)__builtin_popcount(job->entry.bits[b]);
 		if (!job->entry.bits[b])
 			continue;
+		n += (unsigned)__builtin_popcount(job->entry.bits[b]);
 		/* No entry is in the margin, so there are 8 bytes before each. */
 		job->near[b >> 4] |= (uint8_t)(1u << (b >> 1 & 7));
 		job->near[(b - 1) >> 4] |= (uint8_t)(1u << ((b - 1) >> 1 & 7));
