@@ -92,6 +92,19 @@ static bool is_explained(const struct icf_program *prog, struct explained *x, ui
 		prog->dynreloc.data[x->dynreloc].place < va + 4);
 }
 
+/* Can WORD, at address AT, lead to code from a place that look_at_words() counts from: one of [VA,
+ * AT + 4], or a known one?  Most words cannot. */
+static bool reaches_code(const struct doubt *d, uint64_t word, uint64_t va, uint64_t at)
+{
+	const uint64_t lo = d->map.entry.lo, size = d->map.entry.hi - lo, back = at + 4 - va;
+	if (size + back < size || at + 4 + word - lo < size + back)
+		return true;
+	for (unsigned k = 0; k < d->n_bases; k++)
+		if (d->base[k] + word - lo < size)
+			return true;
+	return false;
+}
+
 /* The SIZE bytes at P, at address VA. */
 static void look_at_words(const struct doubt *d, const uint8_t *p, uint64_t size, uint64_t va)
 {
@@ -104,7 +117,7 @@ static void look_at_words(const struct doubt *d, const uint8_t *p, uint64_t size
 			 at = va + off;
 		if (icf_bit(&d->map.named, at))
 			from[n++ % NAMES] = at;
-		if (!word || is_explained(prog, &x, at))
+		if (!word || !reaches_code(d, word, va, at) || is_explained(prog, &x, at))
 			continue;
 		keep_entry(d, at + word);
 		keep_entry(d, at + 4 + word);
