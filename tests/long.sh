@@ -15,6 +15,7 @@ matrix   40 every combination of fixture, compiler, linker, optimisation and kin
 aarch64  25 programs for AArch64: every pair of the matrix's values, with and without relocations; other flags; places and stacks of ninja, protoc and sqlite
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
+products  4 audits of what elfutils is tested with, and of every program and library of this machine as one product
 profile   9 programs executed step by step, ninja and protoc among them: their profiles translated, and read by others; a gigabyte of text
 symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
 clients  15 every reader of programs that is installed, on every kind of folded program
@@ -36,6 +37,7 @@ part() { # NAME
 	aarch64) AARCH64=full bash tests/check.sh suites/program/aarch64.sh suites/program/aarch64_linkers.sh suites/program/aarch64_traps.sh suites/debug/aarch64.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
+	products) PRODUCT=full bash tests/check.sh suites/tool/product_bad.sh ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
 	symbols) SYMBOLS=full bash tests/check.sh suites/tool/symbols.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;

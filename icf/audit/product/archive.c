@@ -1,7 +1,8 @@
 /* archive.c: see archive.h.
  *
  * Limits, so that no archive costs more than its size lets expect: what it unpacks to, with all
- * nested archives (RATIO times its size, and SPARE bytes more), the number of its members, and how
+ * nested archives (RATIO times its size, and SPARE bytes more), the size of a program in it (the
+ * memory of the audit, since temporary files may lie in memory), the number of its members, and how
  * deep archives nest.  Reading stops at the limit, with an error. */
 #include "icf/audit/product/archive.h"
 #include "elfrw/base/regular.h"
@@ -50,7 +51,8 @@ int icf_archive_nameless(void)
 struct reader {
 	struct icf_libarchive lib;
 	int socket;
-	uint64_t left; /* bytes that may still be unpacked */
+	uint64_t left;    /* bytes that may still be unpacked */
+	uint64_t largest; /* bytes of a member */
 	uint32_t members;
 	struct icf_archive_member m;
 };
@@ -167,6 +169,10 @@ static bool take_elf(struct reader *r, struct archive *a, uint8_t *block, ssize_
 		return send_error(r, "no temporary file can be made");
 	r->m.size = 0;
 	while (have > 0) {
+		if (r->m.size + (uint64_t)have > r->largest) {
+			close(fd);
+			return send_error(r, "is larger than --memory");
+		}
 		if (!write_all(fd, block, (size_t)have)) {
 			close(fd);
 			return send_error(r, "the folder of temporary files is full");
@@ -297,7 +303,7 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 	return true;
 }
 
-static void read_archive(const char *path, int socket)
+static void read_archive(const char *path, int socket, uint64_t memory)
 {
 	struct reader *r = calloc(1, sizeof *r);
 	bool there = r && open_library(&r->lib);
@@ -307,6 +313,7 @@ static void read_archive(const char *path, int socket)
 	if (!r || (there && !a))
 		_exit(1);
 	r->socket = socket;
+	r->largest = memory;
 	r->m.fd = -1;
 	if (!there)
 		send_error(r, "archives need libarchive.so.13, which is not installed");
@@ -337,11 +344,11 @@ struct elfrw_err *icf_archive_start(struct icf_archive *a, const char *path, uin
 	fflush(NULL);
 	a->pid = fork();
 	if (a->pid == 0) {
-		struct rlimit limit = { memory, memory };
+		struct rlimit limit = { memory / 2, memory / 2 };
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		setrlimit(RLIMIT_DATA, &limit);
-		read_archive(path, pair[1]);
+		read_archive(path, pair[1], memory);
 	}
 	int e = errno;
 	close(pair[1]);

@@ -24,7 +24,8 @@ struct icf_archive_member {
 	char package[ICF_PACKAGE];   /* the name of the package that it is in; empty: none */
 };
 
-/* Starts to read PATH.  MEMORY: bytes that the process may take. */
+/* Starts to read PATH.  MEMORY: bytes of the largest member that is handed over; the process itself
+ * may take half as many. */
 struct elfrw_err *icf_archive_start(struct icf_archive *a, const char *path, uint64_t memory);
 
 /* Waits for the next member, or error; false: there is no more. */

@@ -196,9 +196,11 @@ struct elfrw_err *icf_product_collect(struct icf_product *p, char **operand, int
 		const char *slash = strrchr(path, '/');
 		if (kind < 0)
 			ELFRW_TRY(add_bad(p, path, errno));
-		else
+		else {
 			ELFRW_TRY(add_regular(p, path, slash ? (size_t)(slash + 1 - path) : 0, &st,
 					      kind));
+			p->file.data[p->file.len - 1].asked = true;
+		}
 	}
 	return NULL;
 }

@@ -64,6 +64,7 @@ struct run {
 	struct icf_archive archive;
 	size_t next_archive; /* index of a file */
 	uint32_t reading;    /* the archive that is read, or ICF_NONE */
+	size_t n_before;     /* files before its members */
 	uint32_t finished;
 	double shown;
 	int width;
@@ -266,7 +267,8 @@ static struct elfrw_err *next_member(struct run *r)
 		if (p->file.data[k].state != ICF_FILE_ARCHIVE)
 			continue;
 		r->reading = k;
-		ELFRW_TRY(icf_archive_start(&r->archive, p->file.data[k].path, r->opt->memory / 2));
+		r->n_before = p->file.len;
+		ELFRW_TRY(icf_archive_start(&r->archive, p->file.data[k].path, r->opt->memory));
 	}
 	if (r->reading == ICF_NONE)
 		return NULL;
@@ -276,6 +278,9 @@ static struct elfrw_err *next_member(struct run *r)
 		r->archive.pid = 0;
 		const uint32_t at = r->reading;
 		r->reading = ICF_NONE;
+		/* Most archives below a folder have no programs, as most files. */
+		if (!m.error[0] && p->file.len == r->n_before && p->file.data[at].asked)
+			snprintf(m.error, sizeof m.error, "has no ELF files in it");
 		return m.error[0] ? icf_product_bad(&p->file.data[at], "%s", m.error) : NULL;
 	}
 	const struct icf_product_file *of = &p->file.data[r->reading];

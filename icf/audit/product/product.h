@@ -81,6 +81,7 @@ struct icf_product_file {
 	char *package; /* that it is in, by name; owned; NULL: none */
 	int fd;        /* of a member that waits, or -1 */
 	int attempt;   /* 1: with all of the memory */
+	bool asked;    /* named by the user, and not found in a folder */
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;

@@ -1,0 +1,109 @@
+#!/bin/bash
+# product_bad.sh: icfold audit of folders full of broken programs and hostile archives: each is a line of the report that says why,
+# none ends the audit, and memory and disk stay bounded.
+#
+# PRODUCT=full adds the broken and strange files that elfutils is tested with (Debian's source package is fetched; ELFUTILS=DIR: its
+# folder "tests"), and one audit of all programs and libraries of this machine.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/apt_source.sh
+. "$TESTS/lib/apt_source.sh"
+need_tool product-bad
+make_work
+cd "$WORK" || exit 1
+have python3 || { skip product-bad "python3 is not installed"; finish; }
+
+# Every ELF file is a line, with a reason where it was not analysed, and no reason is a crash.
+cat >lines.py <<'END'
+import json, os, sys
+J = json.load(open(sys.argv[1]))
+said = {f["name"]: f for f in J["files"]}
+elf = []
+for top in sys.argv[2:]:
+    for folder, _, names in os.walk(top):
+        for n in names:
+            p = os.path.join(folder, n)
+            if os.path.isfile(p) and not os.path.islink(p) and os.path.getsize(p) >= 4:
+                with open(p, "rb") as f:
+                    if f.read(4) == b"\x7fELF": elf.append(p)
+missing = [p for p in elf if p not in said]
+crashed = [(n, f["error"]) for n, f in said.items() if f["state"] == "bad" and (not f["error"] or "signal" in f["error"] or "ended early" in f["error"])]
+print("%d ELF files, %d missing, %d crashed" % (len(elf), len(missing), len(crashed)), missing[:3], crashed[:3])
+sys.exit(1 if missing or crashed or not elf else 0)
+END
+lines() { # NAME JSON FOLDER...
+	local name=$1 rc
+	shift
+	python3 lines.py "$@" >said 2>&1
+	rc=$?
+	check "$name" "$(tail -n 1 said)" test $rc = 0
+	sed 's/^/# /' said
+}
+
+# --- archives
+gcc -O1 -o program -x c - <<<'int main(void) { return 0; }' || { not_ok product-bad/build "no program"; finish; }
+python3 "$TESTS/mutate/archives.py" program archives
+n=$(find archives -type f | wc -l)
+TMPDIR=$WORK "$ICFOLD" audit --memory=128M --json archives >archives.json 2>err
+cat >archives.py <<'END'
+import json, os
+J = json.load(open("archives.json"))
+bad = {}
+for f in J["files"]:
+    if f["state"] == "bad": bad.setdefault(f["name"].split(":")[0], []).append(f["error"])
+fine = {f["name"].split(":")[0] for f in J["files"] if f["state"] != "bad"}
+assert "archives/sound.tar" in fine, fine
+silent = [n for n in os.listdir("archives") if "archives/" + n not in bad and "archives/" + n not in fine]
+assert not silent, silent
+for name, word in (("encrypted.zip", "assphrase"), ("deep.tar.gz", "too deep"), ("bomb.zip", "larger than --memory"), ("sparse.tar", "larger than --memory"), ("half.tar.gz", "runcated")):
+    assert any(word in e for e in bad["archives/" + name]), (name, bad["archives/" + name])
+assert not any("signal" in e for b in bad.values() for e in b), bad
+assert len(J["files"]) < 60, len(J["files"])
+END
+python3 archives.py >said 2>&1
+rc=$?
+check product-bad/archives "$(tail -n 1 said)" test $rc = 0
+check product-bad/outside "a member was written" test ! -e ../outside -a ! -e ../../outside -a ! -e /outside -a "$(find archives -type f | wc -l)" = "$n"
+# An archive that is asked for has a line even if it holds nothing.
+mkdir texts && echo text >texts/text && tar cf texts.tar texts
+"$ICFOLD" audit --json texts.tar program >asked.json 2>err
+check product-bad/asked "$(grep error asked.json)" grep -q '"texts.tar", "state": "bad", .*"has no ELF files in it"' asked.json
+
+# What the largest process takes: those that unpack, and those that analyse.
+if [ -x /usr/bin/time ]; then
+	TMPDIR=$WORK /usr/bin/time -f %M -o kb "$ICFOLD" audit --memory=128M archives/bomb.zip archives/overlap.zip archives/sparse.tar archives/sound.tar >out 2>err
+	check product-bad/memory "$(tail -n 1 kb) KB" test "$(tail -n 1 kb)" -lt 65536
+else
+	skip product-bad/memory "/usr/bin/time is not installed"
+fi
+
+if [ "${PRODUCT:-quick}" = full ]; then
+	if [ -z "${ELFUTILS:-}" ] && have apt-get; then
+		apt_source_lists "$WORK/apt"
+		export APT_CONFIG=$WORK/apt/apt.conf
+		if apt-get update -qq 2>log && apt-get source --download-only --tar-only -qq elfutils 2>>log; then
+			mkdir source && tar xf elfutils_*.orig.tar.*[2z] -C source --strip-components=1 && ELFUTILS=$WORK/source/tests
+		fi
+	fi
+	if [ -d "${ELFUTILS:-}" ]; then
+		mkdir elfutils
+		python3 -c "
+import bz2, glob, os, sys
+for name in glob.glob(sys.argv[1] + '/*.bz2'):
+    open('elfutils/' + os.path.basename(name)[:-4], 'wb').write(bz2.open(name).read())" "$ELFUTILS"
+		"$ICFOLD" audit --json elfutils >elfutils.json 2>err
+		check product-bad/elfutils-status "$(first_line err)" test ! -s err
+		lines product-bad/elfutils elfutils.json elfutils
+	else
+		skip product-bad/elfutils "no source of elfutils: $(tail -n 1 log)"
+	fi
+	folders=()
+	for d in /usr/bin /usr/lib/x86_64-linux-gnu /usr/lib64; do
+		[ -d $d ] && [ ! -L $d ] && folders+=("$d")
+	done
+	/usr/bin/time -f '%e s, %U + %S s of processor time, %M KB' -o took "$ICFOLD" audit --json "${folders[@]}" >machine.json 2>err
+	check product-bad/machine-status "$(first_line err)" test ! -s err
+	lines product-bad/machine machine.json "${folders[@]}"
+	sed 's/^/# /' took
+fi
+finish
