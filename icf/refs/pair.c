@@ -14,8 +14,7 @@
  * That is known only after the tables are; the address is then pinned, and the halves keep their
  * bits (icf_pin_halves).  An indirect jump may go anywhere in its unit.
  *
- * Cost: a few instructions for each high half; a look-up for
- * each pair that names code. */
+ * Cost: a few instructions for each high half, and for each pair that names code. */
 #include "dwarf/lsda.h"
 #include "elfrw/arch/effect.h"
 #include "elfrw/base/search.h"
@@ -217,15 +216,41 @@ static int place_order(const void *a, const void *b)
 	return (x->unit == ICF_NONE) - (y->unit == ICF_NONE);
 }
 
-/* Puts the low halves among the other references. */
+/* Sorts N references by place, stably.  They are almost in order. */
+static void sort_refs(struct icf_ref *ref, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct icf_ref one = ref[i];
+		size_t k = i;
+		for (; k > 0 && place_order(&ref[k - 1], &one) > 0; k--)
+			ref[k] = ref[k - 1];
+		ref[k] = one;
+	}
+}
+
+/* Merges the last M of N references, both sorted by place, with the ones before them.  LOW holds
+ * the same M. */
+static void merge(struct icf_ref *ref, size_t n, const struct icf_ref *low, size_t m)
+{
+	for (size_t a = n - m; m > 0;)
+		if (a > 0 && place_order(&ref[a - 1], &low[m - 1]) > 0) {
+			a--;
+			ref[--n] = ref[a];
+		} else
+			ref[--n] = low[--m];
+}
+
+/* Puts the low halves among the other references, which are in order. */
 static struct elfrw_err *insert(struct finder *f)
 {
 	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
+	sort_refs(f->low.data, f->low.len);
 	if (!VEC_APPEND(&c->ref, f->low.data, f->low.len))
 		return &elfrw_err_nomem;
 	struct icf_ref *ref = c->ref.data + f->u->ref;
 	size_t n = c->ref.len - f->u->ref, to = 0;
-	qsort(ref, n, sizeof *ref, place_order);
+	sort_refs(ref, n - f->low.len);
+	merge(ref, n, f->low.data, f->low.len);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || ref[i].off != ref[i - 1].off)
 			ref[to++] = ref[i];
@@ -334,17 +359,9 @@ static bool names_code(const struct icf_program *prog, const struct icf_ref *ref
 	       (ref->unit != ICF_NONE || icf_ref_form(prog, ref)->base == ELFRW_BASE_REMAINDER);
 }
 
-static bool add_place(struct icf_places *p, uint64_t va)
-{
-	uint64_t *slot = VEC_PUSH(&p->v);
-	if (slot)
-		*slot = va;
-	return slot != NULL;
-}
-
 /* Adds the landing pads of FDE number K. */
 static struct elfrw_err *add_pads(const struct icf_program *prog, size_t k, struct dwr_lsda *lsda,
-				  struct icf_places *ret)
+				  struct icf_bits *ret)
 {
 	const struct dwr_fde *fde = &prog->cfi.fde.data[k];
 	if (!fde->lsda || fde->pc_end <= fde->pc_begin)
@@ -354,9 +371,8 @@ static struct elfrw_err *add_pads(const struct icf_program *prog, size_t k, stru
 	if (err)
 		return err;
 	for (size_t s = 0; s < lsda->site.len; s++)
-		if (lsda->site.data[s].landing_pad &&
-		    !add_place(ret, lsda->site.data[s].landing_pad))
-			return &elfrw_err_nomem;
+		if (lsda->site.data[s].landing_pad)
+			icf_set_bit(ret, lsda->site.data[s].landing_pad);
 	return NULL;
 }
 
@@ -366,23 +382,25 @@ static bool is_inside(const struct icf_program *prog, uint32_t unit, uint64_t va
 	return unit != ICF_NONE && prog->unit.data[unit].start != va;
 }
 
-/* The places behind the starts of units that are entered other than from above or by a branch in
- * their own unit, sorted.  *KNOWN is false if an exception table is not understood. */
-static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf_places *ret,
+/* Sets the bits (of all code) of the places behind the starts of units that are entered other than
+ * from above or by a branch in their own unit.  *KNOWN is false if an exception table is not
+ * understood. */
+static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf_bits *ret,
 				      bool *known)
 {
-	bool ok = true;
-	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
+	if (!icf_bits_init(ret, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref && ok; r++)
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
 			if (is_inside(prog, ref[r].unit, ref[r].target))
-				ok = add_place(ret, ref[r].target);
+				icf_set_bit(ret, ref[r].target);
 	}
-	for (size_t i = 0; i < prog->dataref.len && ok; i++)
+	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (is_inside(prog, prog->dataref.data[i].unit, prog->dataref.data[i].target))
-			ok = add_place(ret, prog->dataref.data[i].target);
+			icf_set_bit(ret, prog->dataref.data[i].target);
 	struct dwr_lsda lsda = { 0 };
-	struct elfrw_err *err = ok ? NULL : &elfrw_err_nomem;
+	struct elfrw_err *err = NULL;
 	*known = true;
 	for (size_t k = 0; k < prog->cfi.fde.len && !err; k++) {
 		err = add_pads(prog, k, &lsda, ret);
@@ -393,14 +411,21 @@ static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf
 		}
 	}
 	dwr_lsda_deinit(&lsda);
-	if (!err && ret->v.len)
-		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
 	return err;
+}
+
+/* Is a bit set behind FROM, up to TO?  They are few instructions apart. */
+static bool is_entered(const struct icf_bits *entered, uint64_t from, uint64_t to)
+{
+	for (uint64_t va = from + 1; va <= to; va++)
+		if (icf_bit(entered, va))
+			return true;
+	return false;
 }
 
 struct elfrw_err *icf_pin_halves(struct icf_program *prog)
 {
-	struct icf_places entered = { 0 };
+	struct icf_bits entered = { 0 };
 	struct elfrw_err *err = NULL;
 	bool known = true, searched = false;
 	for (uint32_t i = 0; i < prog->unit.len && prog->arch->low_form && !err; i++) {
@@ -416,14 +441,13 @@ struct elfrw_err *icf_pin_halves(struct icf_program *prog)
 			searched = true;
 			uint64_t from = u->start + ref[r - ref[r].pair].off,
 				 to = u->start + ref[r].off;
-			size_t k = LOWER_BOUND(0, entered.v.len, mid, entered.v.data[mid] <= from);
-			if (known && (k == entered.v.len || entered.v.data[k] > to))
+			if (!err && known && !is_entered(&entered, from, to))
 				continue;
 			icf_pin_named(prog, ref[r].unit);
 			if (icf_ref_form(prog, &ref[r])->base == ELFRW_BASE_REMAINDER)
 				icf_pin_named(prog, i);
 		}
 	}
-	VEC_FREE(&entered.v);
+	icf_bits_deinit(&entered);
 	return err;
 }

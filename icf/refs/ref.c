@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define CHUNK_BYTES (256 * 1024)
+#define REF_BYTES   16 /* of code, that have about one reference */
 
 static bool is_branch(const struct elfrw_insn *in)
 {
@@ -254,8 +255,15 @@ struct job {
 static struct elfrw_err *decode_chunk(void *arg, size_t c)
 {
 	struct job *job = arg;
+	const struct icf_unit *u = job->prog->unit.data;
+	uint32_t first = job->first[c], last = job->first[c + 1] - 1;
 	struct icf_trace t = { 0 };
 	struct elfrw_err *err = NULL;
+	uint64_t bytes = u[last].end - u[first].start; /* with the gaps between sections */
+	/* Growing would copy most of them. */
+	if (!VEC_RESERVE(&job->prog->chunk[c].ref,
+			 (bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES) / REF_BYTES))
+		return &elfrw_err_nomem;
 	for (uint32_t i = job->first[c]; i < job->first[c + 1] && !err; i++)
 		err = icf_decode_unit(job->prog, i, (uint32_t)c,
 				      &job->rel[job->prog->unit.data[i].sec], &t);
