@@ -27,6 +27,7 @@ struct search {
 	uint8_t cond; /* enum elfrw_cond; OTHER: none */
 	bool taken;
 	bool past_calls; /* of functions that do not return */
+	bool *open;      /* set if a path over a call shows no bound */
 	unsigned joins;  /* places passed where paths join */
 };
 
@@ -251,8 +252,12 @@ static uint64_t join(const struct search *s, size_t at)
 	uint64_t ret = 0;
 	if (!s->past_calls || s->joins == JOINS || at == 0 || !icf_trace_bit(t->target.data, pos))
 		return 0;
-	if (falls_into(s, at) && !(ret = find_over(s, at - 1, false)))
-		return 0;
+	if (falls_into(s, at) && !(ret = find_over(s, at - 1, false))) {
+		/* Either the call never returns, or the compiler knows which numbers there are. */
+		if (t->insn.data[at - 1].in.kind != ELFRW_INSN_CALL)
+			return 0;
+		*s->open = true;
+	}
 	for (size_t e = icf_first_edge(t, pos); e < t->edge.len && t->edge.data[e].to == pos; e++) {
 		uint64_t one = find_over(s, t->edge.data[e].from, true);
 		if (!one)
@@ -270,12 +275,18 @@ uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const str
 }
 
 uint64_t icf_find_packed_bound(const struct icf_program *prog, uint32_t unit,
-			       const struct icf_trace *t, size_t at, unsigned r)
+			       const struct icf_trace *t, size_t at, unsigned r, bool *open)
 {
 	uint64_t cap = 0;
-	struct search s = {
-		.prog = prog, .unit = unit, .t = t, .now = { .reg = (uint8_t)r }, .past_calls = true
-	};
-	find(&s, at, &cap);
-	return s.best ? s.best : cap;
+	struct search s = { .prog = prog,
+			    .unit = unit,
+			    .t = t,
+			    .now = { .reg = (uint8_t)r },
+			    .past_calls = true,
+			    .open = open };
+	*open = false;
+	if (find(&s, at, &cap))
+		return s.best;
+	*open = true;
+	return 1;
 }

@@ -25,11 +25,12 @@ struct icf_defs icf_defs_reaching(const struct icf_program *prog, uint32_t unit,
 uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
 			size_t at, unsigned r, uint64_t *cap);
 
-/* The same for a table that counts from a label in small units, whose end nothing else shows: the
- * comparison may also be in front of a call of a function that does not return.  If there is none,
- * the limit counts. */
+/* The same for a table that counts from a label in small units: the comparison may also be in front
+ * of a call of a function that does not return.  *OPEN: the table may go on behind that.  It does
+ * if a call returns another index, which needs no comparison; and there may be none at all, since
+ * the compiler knows which values an enumeration has. */
 uint64_t icf_find_packed_bound(const struct icf_program *prog, uint32_t unit,
-			       const struct icf_trace *t, size_t at, unsigned r);
+			       const struct icf_trace *t, size_t at, unsigned r, bool *open);
 
 /* Does control never continue behind IN? */
 static inline bool icf_ends_block(const struct elfrw_insn *in)

@@ -114,6 +114,7 @@ struct icf_jump {
 	uint64_t table; /* LOCAL: the table's address, or 0: unknown */
 	uint64_t bound; /* the number of entries that a comparison proves, or 0 */
 	uint64_t cap;   /* the most entries possible, or 0 */
+	bool open;      /* there may be more entries than `bound` */
 };
 
 /* Where one indirect jump may get its target from, except from pointers. */

@@ -108,8 +108,10 @@ static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
 {
 	for (unsigned i = 0; i < ret->n; i++)
 		if (ret->jump[i].group == j.group && ret->jump[i].base == j.base &&
-		    ret->jump[i].table == j.table && ret->jump[i].kind == j.kind)
+		    ret->jump[i].table == j.table && ret->jump[i].kind == j.kind) {
+			ret->jump[i].open |= j.open;
 			return true;
+		}
 	if (ret->n == sizeof ret->jump / sizeof *ret->jump)
 		return false;
 	ret->jump[ret->n++] = j;
@@ -177,11 +179,40 @@ static bool is_packed(const struct elfrw_table_shape *s)
 	return s->size < 4 || s->shift;
 }
 
+/* Addresses that a register may hold.  Paths that are never executed contribute other values; the
+ * data shows which of them is a table. */
+struct addresses {
+	uint64_t va[8];
+	unsigned n;
+	bool full;
+};
+
+static void add_address(struct addresses *a, uint64_t va)
+{
+	for (unsigned k = 0; k < a->n; k++)
+		if (a->va[k] == va)
+			return;
+	if (a->n < sizeof a->va / sizeof *a->va)
+		a->va[a->n++] = va;
+	else
+		a->full = true;
+}
+
+static void add_addresses(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+			  const struct icf_defs *d, struct addresses *ret)
+{
+	ret->full |= d->full;
+	for (unsigned k = 0; k < d->n; k++)
+		if (d->def[k].kind == ICF_DEF_ADDRESS)
+			add_address(ret, address_of(prog, i, t, &d->def[k]));
+}
+
 /* A sum that a jump goes to. */
 struct switch_at {
 	const struct icf_def *def;
 	const struct sum *sum;
-	struct icf_jump jump; /* what is known without the sum's base */
+	const struct addresses *tables; /* of small entries */
+	struct icf_jump jump;           /* what is known without the sum's base */
 };
 
 /* Adds the tables at the addresses that the jump counts from.  Paths that are never executed
@@ -202,30 +233,16 @@ static bool push_tables(const struct icf_program *prog, uint32_t i, const struct
 		} else if (b->kind != ICF_DEF_LOAD) /* spilled */
 			continue;
 		j.shape = shape_of(prog, w->sum, w->def, j.kind == ICF_JUMP_LOCAL);
-		/* Only the comparison shows the end of a table of small entries. */
-		if (!j.shape || (is_packed(j.shape) && (!j.bound || !j.table)))
+		if (!j.shape || (is_packed(j.shape) && !w->tables->n))
 			return false;
-		if (!push_jump(ret, j))
-			return false;
+		for (unsigned n = 0; n == 0 || (is_packed(j.shape) && n < w->tables->n); n++) {
+			j.table = is_packed(j.shape) ? w->tables->va[n] : 0;
+			if (!push_jump(ret, j))
+				return false;
+		}
 		any = true;
 	}
 	return any;
-}
-
-/* The only address among the definitions D; 0: there are several, or none.  Paths that are never
- * executed contribute other values. */
-static uint64_t only_address(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
-			     const struct icf_defs *d)
-{
-	uint64_t ret = 0;
-	for (unsigned k = 0; k < d->n; k++) {
-		uint64_t va =
-			d->def[k].kind == ICF_DEF_ADDRESS ? address_of(prog, i, t, &d->def[k]) : 0;
-		if (va && ret && va != ret)
-			return 0;
-		ret = va ? va : ret;
-	}
-	return d->full ? 0 : ret;
 }
 
 /* The register that instruction K of the unit stores at DISP of the frame that LOAD reads, or
@@ -244,36 +261,34 @@ static unsigned stored_at(const struct icf_program *prog, uint32_t i, const stru
 	return e.disp == disp ? e.a : more && e.disp + 8 == disp ? e.b : ELFRW_REG_NONE;
 }
 
-/* The only address that the unit stores where instruction AT loads from its frame; 0: there are
- * several, or none. */
-static uint64_t spilled_address(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
-				size_t at)
+/* The addresses that the unit stores where instruction AT loads from its frame. */
+static void add_spilled(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at,
+			struct addresses *ret)
 {
 	const struct elfrw_insn *load = &t->insn.data[at].in;
 	int64_t disp = icf_effect_at(prog, i, t, at).disp;
-	uint64_t ret = 0;
 	for (size_t k = 0; k < t->insn.len; k++) {
 		unsigned r = stored_at(prog, i, t, k, load, disp);
 		if (r == ELFRW_REG_NONE)
 			continue;
 		struct icf_defs d = reaching(prog, i, t, k, r);
-		uint64_t va = only_address(prog, i, t, &d);
-		if (va && ret && va != ret)
-			return 0;
-		ret = va ? va : ret;
+		add_addresses(prog, i, t, &d, ret);
 	}
-	return ret;
 }
 
-/* The address of the table that the load AT reads, or 0.  Its entries show whether it is one. */
-static uint64_t table_of(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at)
+/* Where the table may be that the load AT reads.  None: unknown. */
+static struct addresses tables_of(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
+				  size_t at)
 {
+	struct addresses ret = { .n = 0 };
 	struct icf_defs d = reaching(prog, i, t, at, t->insn.data[at].in.base);
-	uint64_t va = only_address(prog, i, t, &d);
-	if (!va && d.n == 1 && !d.full && d.def[0].kind == ICF_DEF_LOAD &&
+	add_addresses(prog, i, t, &d, &ret);
+	if (!ret.n && d.n == 1 && !d.full && d.def[0].kind == ICF_DEF_LOAD &&
 	    icf_from_frame(prog, &t->insn.data[d.def[0].at].in))
-		va = spilled_address(prog, i, t, d.def[0].at);
-	return va;
+		add_spilled(prog, i, t, d.def[0].at, &ret);
+	if (ret.full)
+		ret.n = 0;
+	return ret;
 }
 
 /* The jump goes to the sum D of a table's address and a distance. */
@@ -294,22 +309,25 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 	if (!s.loaded && d->kind == ICF_DEF_ADD_MEM)
 		return false;
 	struct icf_jump j = { .kind = ICF_JUMP_TABLE, .group = group };
+	struct addresses tables = { .n = 0 };
 	/* With several loads, no single bound counts. */
 	if (s.loaded && s.dist.n == 1) {
 		size_t at = s.dist.def[0].at;
 		const struct elfrw_insn *l = &t->insn.data[at].in;
 		bool indexed = l->index != ELFRW_REG_NONE && l->scale == s.dist.def[0].size;
 		if (s.dist.def[0].size < 4 || d->shift) {
-			j.table = table_of(prog, i, t, at);
+			tables = tables_of(prog, i, t, at);
+			j.bound = 1;
+			j.open = true;
 			if (indexed)
-				j.bound = icf_find_packed_bound(prog, i, t, at, l->index);
+				j.bound = icf_find_packed_bound(prog, i, t, at, l->index, &j.open);
 		} else if (indexed) {
 			j.bound = icf_find_bound(prog, i, t, at, l->index, &j.cap);
 		}
 	}
 	if (d->kind == ICF_DEF_ADD_MEM)
 		return (j.shape = shape_of(prog, &s, d, false)) && push_jump(ret, j);
-	const struct switch_at w = { d, &s, j };
+	const struct switch_at w = { d, &s, &tables, j };
 	return push_tables(prog, i, t, &w, ret);
 }
 

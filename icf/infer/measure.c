@@ -197,6 +197,26 @@ static bool leaves_all(struct icf_finder *f, uint32_t i)
 	return j.closed && !j.adds && !j.n;
 }
 
+/* Does nothing but a jump use the label that instruction K puts into a register?  Compilers write
+ * the label that a switch counts from, the sum with an entry, and the jump in a row; the load of
+ * the entry may come before the sum.  What the jump does is measured. */
+static bool is_of_switch(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+			 size_t k)
+{
+	uint8_t label = icf_effect_at(prog, i, t, k).dst;
+	for (size_t n = k + 1; n <= k + 2 && n + 1 < t->insn.len; n++) {
+		struct elfrw_effect e = icf_effect_at(prog, i, t, n);
+		const struct elfrw_insn *jump = &t->insn.data[n + 1].in;
+		if (e.shift && e.a == label && e.b != label)
+			return jump->kind == ELFRW_INSN_JMP_IND &&
+			       !(jump->flags & ELFRW_INSN_MEM) &&
+			       icf_effect_at(prog, i, t, n + 1).a == e.dst;
+		if ((e.reads | e.writes) & elfrw_reg_bit(label))
+			return false;
+	}
+	return false;
+}
+
 struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
@@ -212,7 +232,8 @@ struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret)
 		bool computes;
 		/* A sum with a label may have been kept in memory. */
 		if (icf_names_place(prog, i, &f->t, k, &to, &computes) && computes &&
-		    to - u->start < u->end - u->start && to != u->start)
+		    to - u->start < u->end - u->start && to != u->start &&
+		    !is_of_switch(prog, i, &f->t, k))
 			ELFRW_TRY(icf_name_labels(f, i, to, &good));
 	}
 	*ret = good;

@@ -441,16 +441,25 @@ struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t fro
 	return NULL;
 }
 
+/* The small entries are distances between places of one section, as the assembler computes them,
+ * and compilers put each function into one section, or its cold part into another one.  So all
+ * entries lead into the unit, and an open table ends where they no longer do.  What stands behind
+ * it may look like more entries: labels too many do no harm. */
 struct elfrw_err *icf_name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
 				 bool *good)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	unsigned size = j->shape->size, spare = 64 - 8 * size;
 	*good = false;
-	for (uint64_t k = 0; k < j->bound; k++) {
+	for (uint64_t k = 0; k < j->bound || j->open; k++) {
 		const uint8_t *p = elfrw_image_at(f->prog->img, j->table + k * size, size);
+		*good = k >= j->bound;
 		if (!p)
 			return NULL;
+		if (++f->work > MAX_WORK) {
+			*good = false;
+			return NULL;
+		}
 		uint64_t n = elfrw_get_le(p, size);
 		if (j->shape->sign)
 			n = (uint64_t)((int64_t)(n << spare) >> spare);

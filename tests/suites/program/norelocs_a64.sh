@@ -188,6 +188,149 @@ keep:	.cfi_startproc
 	.size keep, . - keep
 END
 
+# --- switches ----------------------------------------------------------------------------------------------------------------
+# A table of small entries counts from a label of its function.  Each of these functions also names a function: if a jump was not
+# understood, a distance might be added to that, and the program would stay in place.  Halves behind such a jump are no pair, so the
+# function stays with its page.
+cat >>frame.s <<'END'
+	// The switch at label 9 by index \i, which four cases follow; \b: the register that leads to the table
+	.macro switch i, b
+	ldrb w4, [\b, \i, uxtw]
+	adr x3, 9f
+	add x4, x3, w4, sxtb 2
+	br x4
+9:	mov w0, 5
+	b 8f
+7:	adrp x1, here
+	add x1, x1, :lo12:here
+	blr x1
+	b 8f
+6:	mov w0, 77
+8:
+	.endm
+	.macro cases
+	.section .rodata
+cases:	.byte (9b - 9b) / 4, (7b - 9b) / 4, (6b - 9b) / 4, (7b - 9b) / 4
+	.text
+	.endm
+	.macro named
+	.type here, @function
+here:	.cfi_startproc
+	eor w0, w0, 15
+	ret
+	.cfi_endproc
+	.size here, . - here
+	.endm
+	.macro table
+	adrp x2, cases
+	add x2, x2, :lo12:cases
+	.endm
+END
+# The comparison is in front of a call that does not return; the argument, and so what a call returns, would be the index.
+build no-return <<'END'
+	named
+	.type stop, @function
+stop:	.cfi_startproc
+	bl abort
+	.cfi_endproc
+	.size stop, . - stop
+	begin_odd
+	cmp w0, 3
+	b.ls 1f
+	bl stop
+1:	table
+	switch w0, x2
+	cases
+	end_odd
+END
+# Nothing compares the index, an enumeration; and a part of a register.
+build enumeration <<'END'
+	named
+	begin_odd
+	table
+	switch w0, x2
+	cases
+	end_odd
+END
+build field <<'END'
+	named
+	begin_odd
+	lsl w0, w0, 5
+	ubfx w5, w0, 5, 2
+	table
+	switch w5, x2
+	cases
+	end_odd
+END
+# On a path that is never executed, the register holds another address.
+build other-address <<'END'
+	named
+	begin_odd
+	stp x19, x20, [sp, -16]!
+	table
+	mov x19, x2
+	cmp w0, 3
+	b.ls 1f
+	adrp x19, text
+	add x19, x19, :lo12:text
+	mov x0, x19
+	bl abort
+1:	switch w0, x19
+	cases
+	ldp x19, x20, [sp], 16
+	end_odd
+	.section .rodata
+text:	.asciz "not a table"
+	.text
+END
+# The function has a cold part, and each jumps into the other.
+build cold <<'END'
+	named
+	begin_odd
+	cmp w0, 3
+	b.hi odd.cold
+1:	table
+	switch w0, x2
+	cases
+	end_odd
+	.section .text.unlikely,"ax",@progbits
+	.type odd.cold, @function
+odd.cold: .cfi_startproc
+	mov w0, 2
+	b 1b
+	.cfi_endproc
+	.size odd.cold, . - odd.cold
+	.text
+END
+for n in no-return enumeration field other-address cold; do
+	check $n/compact "$(grep -m 1 place $n.all.log)" grep -q '^icfold: compact, references from the code' $n.all.log
+	check $n/folds "$(folds $n.all) folded, 4 expected" test "$(folds $n.all)" -ge 4
+done
+# The table leads into another function: that must not move.
+build elsewhere <<'END'
+	named
+	begin_odd
+	table
+	ldrb w4, [x2, w0, uxtw]
+	adr x3, 9f
+	add x4, x3, w4, sxtb 2
+	br x4
+9:	adrp x1, here
+	add x1, x1, :lo12:here
+	end_odd
+	.type further, @function
+further: .cfi_startproc
+	eor w0, w0, 7
+	ldp x29, x30, [sp], 16
+	ret
+	.cfi_endproc
+	.size further, . - further
+	.section .rodata
+cases:	.byte (further - 9b) / 4, 0, (further - 9b) / 4, 0
+	.text
+END
+check elsewhere/level "$(grep -m 1 compact elsewhere.all.log)" grep -q '^icfold: in place: a jump that is not understood' elsewhere.all.log
+
 # --- data among code ---------------------------------------------------------------------------------------------------------
 # Words behind a function's end, which it reads; as instructions they would call functions that move.
 build table <<'END'

@@ -79,6 +79,8 @@ struct shape {
 	unsigned kind, size, shift;
 	bool sign;
 	uint64_t base, table, bound;
+	bool open;
+	uint64_t or_table; /* the other possible one, or 0 */
 };
 
 static const uint32_t cmp_w0_9 = 0x7100241f, br_x0 = 0xd61f0000, br_x10 = 0xd61f0140;
@@ -89,12 +91,16 @@ static void check_shape(const struct shape *s)
 	struct icf_jumps j;
 	trace(&o, s->word);
 	icf_classify_jump(&o.prog, 0, &o.t, s->jump, &j);
-	if (j.n != 1 || j.jump[0].kind != s->kind)
+	if (j.n != (s->or_table ? 2 : 1) || j.jump[0].kind != s->kind)
 		fail_msg("%s: %u jumps, kind %u", s->what, j.n, j.n ? j.jump[0].kind : 99);
 	const struct icf_jump *one = &j.jump[0];
+	if (s->or_table) {
+		assert_int_equal(j.jump[1].table, s->or_table);
+		assert_int_equal(j.jump[1].group, one->group);
+	}
 	if (s->kind != ICF_JUMP_UNKNOWN &&
 	    (one->base != s->base || one->table != s->table || one->bound != s->bound ||
-	     one->shape->size != s->size || one->shape->shift != s->shift ||
+	     one->open != s->open || one->shape->size != s->size || one->shape->shift != s->shift ||
 	     one->shape->sign != s->sign))
 		fail_msg("%s: base %#lx table %#lx bound %lu, entries of %u, shift %u", s->what,
 			 (unsigned long)one->base, (unsigned long)one->table,
@@ -196,7 +202,14 @@ static void switches(void **state)
 		  { cmp_w0_9, 0x6b01001f /* cmp w0, w1 */, jump(HI, 2, 14), adr(1, 3, TABLE),
 		    0x38604820, adr(1, 5, LABEL), 0x8b208820, br_x0 },
 		  7,
-		  ICF_JUMP_UNKNOWN },
+		  ICF_JUMP_LOCAL,
+		  1,
+		  2,
+		  true,
+		  LABEL,
+		  TABLE,
+		  1,
+		  true },
 		{ "bytes, zero-extended, as no compiler makes them: shift 3",
 		  { cmp_w0_9, jump(HI, 1, 14), adr(1, 2, TABLE), 0x38604820, adr(1, 4, LABEL),
 		    0x8b208c20 /* add x0, x1, w0, sxtb 3 */, br_x0 },
@@ -219,12 +232,26 @@ static void switches(void **state)
 		  { 0x710026df, jump(LS, 1, 4), 0x52800076 /* mov w22, 3 */, 0x94000100,
 		    adr(1, 4, TABLE), 0x38764820, adr(1, 6, LABEL), 0x8b208820, br_x0 },
 		  8,
-		  ICF_JUMP_UNKNOWN },
+		  ICF_JUMP_LOCAL,
+		  1,
+		  2,
+		  true,
+		  LABEL,
+		  TABLE,
+		  10,
+		  true },
 		{ "a call between, whose result is the index",
 		  { cmp_w0_9, jump(LS, 1, 4), 0x52800021, 0x94000100, adr(1, 4, TABLE), 0x38604820,
 		    adr(1, 6, LABEL), 0x8b208820, br_x0 },
 		  8,
-		  ICF_JUMP_UNKNOWN },
+		  ICF_JUMP_LOCAL,
+		  1,
+		  2,
+		  true,
+		  LABEL,
+		  TABLE,
+		  10,
+		  true },
 		{ "a mask",
 		  { 0x12000c00 /* and w0, w0, 15 */, 0, adr(1, 2, TABLE), 0x38604820,
 		    adr(1, 4, LABEL), 0x8b208820, br_x0 },
@@ -235,7 +262,8 @@ static void switches(void **state)
 		  true,
 		  LABEL,
 		  TABLE,
-		  16 },
+		  1,
+		  true },
 		{ "the table's address is kept in the frame",
 		  { adr(1, 0, TABLE), 0xf9000be1 /* str x1, [sp, 16] */, cmp_w0_9, jump(HI, 3, 14),
 		    0xf9400be2 /* ldr x2, [sp, 16] */, 0x38604840 /* ldrb w0, [x2, w0, uxtw] */,
@@ -264,7 +292,15 @@ static void switches(void **state)
 		    cmp_w0_9, jump(HI, 5, 14), 0xf9400be2, 0x38604840, adr(1, 8, LABEL), 0x8b208820,
 		    br_x0 },
 		  10,
-		  ICF_JUMP_UNKNOWN },
+		  ICF_JUMP_LOCAL,
+		  1,
+		  2,
+		  true,
+		  LABEL,
+		  TABLE,
+		  10,
+		  false,
+		  TABLE + 64 },
 		{ "a signed byte that the sum extends with zeros",
 		  { cmp_w0_9, jump(HI, 1, 14), adr(1, 2, TABLE),
 		    0x38e04820 /* ldrsb w0, [x1, w0, uxtw] */, adr(1, 4, LABEL),
