@@ -70,3 +70,59 @@ bool elfrw_dynrelocs_name_sections(const struct elfrw_image *img)
 	}
 	return false;
 }
+
+/* Of bionic's linker: relocations packed as differences (DT_ANDROID_REL to DT_ANDROID_RELASZ), and
+ * the first form of DT_RELR.  DT_CREL is LLVM's. */
+static bool is_packed(int64_t tag)
+{
+	return (tag >= 0x6000000f && tag <= 0x60000012) || tag == 0x6fffe000 || tag == 0x26;
+}
+
+/* Do sections of TYPE hold all addresses from START to END?  Linkers sort them by address. */
+static bool in_sections(const struct elfrw_image *img, uint32_t type, uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 1; i < img->n_sections && start < end; i++) {
+		const Elf64_Shdr *h = &img->section[i].hdr;
+		if (h->sh_type == type && (h->sh_flags & SHF_ALLOC) &&
+		    start - h->sh_addr < h->sh_size)
+			start = h->sh_addr + h->sh_size;
+	}
+	return start >= end;
+}
+
+struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img)
+{
+	static const struct {
+		int64_t start, size;
+		uint32_t type;
+	} table[] = { { DT_RELA, DT_RELASZ, SHT_RELA },
+		      { DT_JMPREL, DT_PLTRELSZ, SHT_RELA },
+		      { DT_RELR, DT_RELRSZ, SHT_RELR } };
+	const struct elfrw_section *s = &img->section[img->dynamic];
+	uint64_t start[3] = { 0 }, size[3] = { 0 };
+	if (!img->dynamic || !s->data)
+		return NULL;
+	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Dyn)) {
+		Elf64_Dyn d;
+		memcpy(&d, s->data + off, sizeof d);
+		if (d.d_tag == DT_NULL)
+			break;
+		if (is_packed(d.d_tag))
+			return elfrw_error_at(
+				s->name, off,
+				"packed relocations are not supported (lld: link with --pack-dyn-relocs=relr or none)");
+		for (unsigned k = 0; k < 3; k++) {
+			start[k] = d.d_tag == table[k].start ? d.d_un.d_ptr : start[k];
+			size[k] = d.d_tag == table[k].size ? d.d_un.d_val : size[k];
+		}
+	}
+	for (unsigned k = 0; k < 3; k++)
+		if (size[k] > UINT64_MAX - start[k] ||
+		    !in_sections(img, table[k].type, start[k], start[k] + size[k]))
+			return elfrw_error_at(
+				s->name, 0,
+				"the relocations at 0x%llx, %llu bytes, are in no section of relocations",
+				(unsigned long long)start[k], (unsigned long long)size[k]);
+	return NULL;
+}

@@ -25,4 +25,8 @@ size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va);
  * writes such symbols for some machines whether relocations need them or not, and nothing else does
  * anything with them. */
 bool elfrw_dynrelocs_name_sections(const struct elfrw_image *img);
+
+/* Are the relocations that .dynamic gives the dynamic linker those of sections of IMG, in forms
+ * that are known?  Error: there are others. */
+struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img);
 #endif

@@ -8,6 +8,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/program/program.h"
 #include "icf/refs/ref.h"
@@ -173,6 +174,7 @@ bool icf_in_dead(const struct icf_program *prog, uint64_t place)
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
+	ELFRW_TRY(elfrw_dynrelocs_known(img));
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data)

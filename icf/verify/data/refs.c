@@ -11,6 +11,7 @@
  * purpose, not even where the answer is the same lines of code (which symbols name vtables, which
  * words lead to code): a mistake there must not be repeated here. */
 #include "elfrw/base/search.h"
+#include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -136,6 +137,7 @@ static int dynreloc_order(const void *a, const void *b)
 
 static struct elfrw_err *read_dynamic(struct icf_v *v)
 {
+	ELFRW_TRY(elfrw_dynrelocs_known(&v->claim.in));
 	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
 		const struct elfrw_section *s = &v->claim.in.section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data)
