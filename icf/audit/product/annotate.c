@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define TEXT_MAX 4096
 #define SHOWN    300 /* characters of a name */
@@ -66,11 +68,15 @@ static size_t shown(const struct icf_product_diff *d, const struct icf_audit_opt
 /* ALSO: characters to be spelled out as well. */
 static void put_github(FILE *f, const char *s, const char *also)
 {
-	for (; *s; s++)
-		if (strchr("%\r\n", *s) || strchr(also, *s))
-			fprintf(f, "%%%02X", (unsigned char)*s);
-		else
-			elfrw_put_printable_n(f, s, 1);
+	char special[8];
+	snprintf(special, sizeof special, "%%\r\n%s", also);
+	while (*s) {
+		size_t n = strcspn(s, special);
+		elfrw_put_printable_n(f, s, n);
+		s += n;
+		if (*s)
+			fprintf(f, "%%%02X", (unsigned char)*s++);
+	}
 }
 
 void icf_product_github(FILE *f, const struct icf_product_diff *d,
@@ -99,11 +105,42 @@ static void put_hash(FILE *f, const struct icf_product *p, const struct icf_prod
 	fprintf(f, "%016" PRIx64 "%016" PRIx64, h[1], h[0]);
 }
 
+/* GitLab tells by the fingerprints what is new: the same finding has the same in the report of
+ * another commit, whatever else is found there, and no two findings of a report have the same. */
+struct fingerprints {
+	struct icf_pool seen;
+	VEC(uint32_t) count; /* by text of `seen` */
+};
+
+static void put_fingerprint(FILE *f, struct fingerprints *fp, const struct icf_product *p,
+			    const struct icf_product_member *m, size_t k)
+{
+	const struct icf_product_func *x = &icf_product_funcs(p, m->file)[m->func];
+	const struct icf_product_file *file = &p->file.data[m->file];
+	const char *name = icf_product_text(p, m->file, x->name);
+	char text[TEXT_MAX];
+	snprintf(text, sizeof text, "%s:%s", file->name + file->rel, name ? name : "");
+	XXH64_hash_t h = XXH64(text, strlen(text), x->hash[0]);
+	snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, x->hash[1], (uint64_t)h);
+	fputs(text, f);
+	uint32_t id = icf_pool_add(&fp->seen, text, strlen(text));
+	if (id != ICF_POOL_NONE && id == fp->count.len) {
+		uint32_t *fresh = VEC_PUSH(&fp->count);
+		if (fresh)
+			*fresh = 0;
+	}
+	if (id < fp->count.len)
+		k = fp->count.data[id]++;
+	if (k)
+		fprintf(f, "-%zx", k);
+}
+
 void icf_product_gitlab(FILE *f, const struct icf_product_diff *d,
 			const struct icf_audit_options *opt)
 {
 	char text[2 * TEXT_MAX];
 	struct place a, first;
+	struct fingerprints fp = { 0 };
 	fputc('[', f);
 	for (size_t k = 0; k < shown(d, opt); k++) {
 		const struct icf_product_added *x = &d->added.data[k];
@@ -114,12 +151,14 @@ void icf_product_gitlab(FILE *f, const struct icf_product_diff *d,
 		icf_put_json(f, text);
 		fputs(", \"check_name\": \"duplicated-function\", \"severity\": \"minor\", \"fingerprint\": \"",
 		      f);
-		put_hash(f, d->p[1], &x->added);
-		fprintf(f, "-%zx\", \"location\": { \"path\": ", k);
+		put_fingerprint(f, &fp, d->p[1], &x->added, k);
+		fputs("\", \"location\": { \"path\": ", f);
 		icf_put_json(f, a.path);
 		fprintf(f, ", \"lines\": { \"begin\": %" PRIu32 " } } }", a.line ? a.line : 1);
 	}
 	fputs(" ]\n", f);
+	icf_pool_deinit(&fp.seen);
+	VEC_FREE(&fp.count);
 }
 
 /* PATH as a URI reference (RFC 3986), in quotes. */

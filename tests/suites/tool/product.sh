@@ -300,6 +300,31 @@ J = json.load(open('gitlab.json'))
 assert len({x['fingerprint'] for x in J}) == len(J) > 0
 x = [x for x in J if x['description'].startswith('again ')][0]
 assert x['location'] == {'path': 'p2b.c', 'lines': {'begin': 4}} and x['check_name'] and x['severity'] == 'minor', x"
+# The same finding has the same fingerprint whatever else is found; GitHub's commands spell out what would end a property, and only that.
+odd="src, 5%: é"
+mkdir -p "$odd" odd.old odd.new odd.more
+{
+	cat p2.c
+	echo '#ifdef AGAIN'
+	echo 'OWN long again(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); return where * 11; }'
+	echo '#endif'
+	echo '#ifdef MORE'
+	echo 'OWN long bigger_a(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); where += x; for (long i = 0; i < x; i++) where ^= i * 119 + (x >> 5); return where * 11; }'
+	echo 'OWN long bigger_b(long x) { for (long i = 0; i < x; i++) where ^= i * 19 + (x >> 3); where += x; for (long i = 0; i < x; i++) where ^= i * 119 + (x >> 5); return where * 11; }'
+	echo '#endif'
+} >"$odd/a.c"
+gcc -I. -O1 -g -o odd.old/p "$odd/a.c" -Wl,--emit-relocs
+gcc -I. -O1 -g -DAGAIN -o odd.new/p "$odd/a.c" -Wl,--emit-relocs
+gcc -I. -O1 -g -DAGAIN -DMORE -o odd.more/p "$odd/a.c" -Wl,--emit-relocs
+"$ICFOLD" audit --diff --format=github odd.old odd.new >github.odd 2>err
+check product/github-odd "$(first_line github.odd)" grep -q '^::warning file=src%2C 5%25%3A é/a.c,line=[0-9]*,title=Duplicated code::again .* code that was there already: shared_one, common.h:6, in odd.new/p$' github.odd
+for n in new more; do
+	"$ICFOLD" audit --diff --format=gitlab odd.old odd.$n >gitlab.$n 2>err
+done
+check product/gitlab-same "$(cat gitlab.new gitlab.more)" python3 -c "
+import json
+a, b = ({x['description'].split()[0]: x['fingerprint'] for x in json.load(open('gitlab.' + n))} for n in ('new', 'more'))
+assert len(b) > len(a) == 1 and b['again'] == a['again'] and len(set(b.values())) == len(b), (a, b)"
 "$ICFOLD" audit --diff --format=sarif old new >sarif.json 2>err
 check product/sarif "$(first_line sarif.json)" python3 -c "
 import json
