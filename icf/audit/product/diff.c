@@ -3,11 +3,16 @@
  * Files of the two builds belong together by their names below what was asked for; groups by their
  * hash, else by their name: the code of a function may change in all of its copies.  A function was
  * added if the new build has more copies of the code, and the old one no copy of that name in that
- * file. */
+ * file.  Two that were the same before, and changed together, were not added; of code that is new,
+ * names tell that, so functions without names are left out there. */
 #include "icf/audit/product/diff.h"
+#include "elfrw/base/search.h"
 #include "icf/audit/product/share.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TEXT_MAX 4096
 
 static const char *rel(const struct icf_product *p, uint32_t k)
 {
@@ -237,7 +242,8 @@ static struct elfrw_err *add_functions(struct icf_product_diff *d,
 		struct icf_product_added *to = VEC_PUSH(&d->added);
 		if (!to)
 			return &elfrw_err_nomem;
-		*to = (struct icf_product_added){ new[k].member, new[first].member, f->size };
+		*to = (struct icf_product_added){ new[k].member, new[first].member, f->size,
+						  n_old == 0 };
 		room--;
 	}
 	return NULL;
@@ -257,6 +263,102 @@ static int entry_order(const struct icf_product_entry *x, const struct icf_produ
 		if (x->hash[k] != y->hash[k])
 			return x->hash[k] < y->hash[k] ? -1 : 1;
 	return 0;
+}
+
+/* The hashes of the old build's functions, by file and name. */
+struct before {
+	struct icf_pool key;
+	VEC(const uint64_t *) hash; /* by key */
+	uint32_t *file;             /* by file of the new build: of the old one, or ICF_NONE */
+	char text[TEXT_MAX];
+};
+
+static uint32_t key_of(struct before *b, uint32_t file, const char *name, bool add)
+{
+	int n = snprintf(b->text, sizeof b->text, "%u:%s", file, name);
+	size_t len = n < (int)sizeof b->text ? (size_t)n : sizeof b->text - 1;
+	return add ? icf_pool_add(&b->key, b->text, len) : icf_pool_find(&b->key, b->text, len);
+}
+
+static struct elfrw_err *take_file(struct before *b, const struct icf_product *p, uint32_t file)
+{
+	const struct icf_product_func *f = icf_product_funcs(p, file);
+	for (uint32_t k = 0; k < p->file.data[file].facts.n_func; k++) {
+		const char *name = icf_product_text(p, file, f[k].name);
+		uint32_t id = name ? key_of(b, file, name, true) : 0;
+		if (id == ICF_POOL_NONE)
+			return &elfrw_err_nomem;
+		if (!name || id < b->hash.len)
+			continue;
+		const uint64_t **to = VEC_PUSH(&b->hash);
+		if (!to)
+			return &elfrw_err_nomem;
+		*to = f[k].hash;
+	}
+	return NULL;
+}
+
+/* Reads the old file that the new build's FILE belongs to, once. */
+static struct elfrw_err *take_before(const struct icf_product_diff *d, struct before *b,
+				     const uint32_t *id, uint32_t n, uint32_t file)
+{
+	if (b->file[file] != ICF_NONE)
+		return NULL;
+	bool single = d->p[0]->done == 1 && d->p[1]->done == 1;
+	const char *name = rel(d->p[1], file);
+	size_t k = single ? 0 : LOWER_BOUND(0, n, mid, strcmp(rel(d->p[0], id[mid]), name) < 0);
+	if (k >= n || (!single && strcmp(rel(d->p[0], id[k]), name) != 0))
+		return NULL;
+	b->file[file] = id[k];
+	return take_file(b, d->p[0], id[k]);
+}
+
+static const uint64_t *hash_before(const struct icf_product_diff *d, struct before *b,
+				   const struct icf_product_member *m)
+{
+	const char *name = name_of(d->p[1], m);
+	if (!*name || b->file[m->file] == ICF_NONE)
+		return NULL;
+	uint32_t id = key_of(b, b->file[m->file], name, false);
+	return id == ICF_POOL_NONE ? NULL : b->hash.data[id];
+}
+
+/* Drops what was not added but changed. */
+static struct elfrw_err *drop_changed(struct icf_product_diff *d)
+{
+	struct before *b = calloc(1, sizeof *b);
+	uint32_t n, *id = sort_files(d->p[0], &n);
+	size_t left = 0, n_files = d->p[1]->file.len;
+	struct elfrw_err *err = b && id ? NULL : &elfrw_err_nomem;
+	if (b && !(b->file = malloc((n_files + 1) * sizeof *b->file)))
+		err = &elfrw_err_nomem;
+	if (!err)
+		memset(b->file, 0xff, (n_files + 1) * sizeof *b->file);
+	for (size_t k = 0; k < d->added.len && !err; k++) {
+		const struct icf_product_added *x = &d->added.data[k];
+		err = take_before(d, b, id, n, x->added.file);
+		if (!err)
+			err = take_before(d, b, id, n, x->first.file);
+	}
+	for (size_t k = 0; k < d->added.len && !err; k++) {
+		const struct icf_product_added *x = &d->added.data[k];
+		const uint64_t *added = hash_before(d, b, &x->added),
+			       *first = hash_before(d, b, &x->first);
+		bool named = *name_of(d->p[1], &x->added) && *name_of(d->p[1], &x->first);
+		bool was = added && first && memcmp(added, first, 2 * sizeof *first) == 0;
+		if (!was && (named || !x->fresh))
+			d->added.data[left++] = *x;
+	}
+	if (!err)
+		d->added.len = left;
+	if (b) {
+		icf_pool_deinit(&b->key);
+		VEC_FREE(&b->hash);
+		free(b->file);
+	}
+	free(b);
+	free(id);
+	return err;
 }
 
 static int added_order(const void *a, const void *b)
@@ -284,6 +386,8 @@ static struct elfrw_err *find_added(struct icf_product_diff *d)
 		if (nk > 1 && nk > no)
 			err = add_functions(d, e[0] + o, no, e[1] + k, nk);
 	}
+	if (!err && d->added.len)
+		err = drop_changed(d);
 	if (d->added.len)
 		qsort(d->added.data, d->added.len, sizeof *d->added.data, added_order);
 	free(e[0]);

@@ -12,6 +12,7 @@ struct icf_product_change {
 struct icf_product_added {
 	struct icf_product_member added, first; /* both of the new build */
 	uint32_t size;
+	bool fresh; /* the old build has no such code: only the new one has it twice */
 };
 
 /* Starts as { 0 }. */
