@@ -282,6 +282,15 @@ assert not any(s == 'fresh' for f, s, t in a), a
 x = [x for x in J['added'] if x['function']['symbol'] == 'again'][0]
 expect('line', (x['function']['source'].split('/')[-1], x['function']['line'], x['first']['source'].split('/')[-1], x['first']['line']), ('p2b.c', 4, 'common.h', 6))
 expect('growth', J['growth'], J['duplicated_bytes']['change'] + J['shared_saving']['change'])" diff.json
+# The bytes of code, by readelf: those of sections with code.
+for d in old new; do
+	for f in "$d"/*; do
+		readelf -SW "$f" | sed -n 's/^ *\[ *[0-9]*\] *//p' | awk '$7 ~ /X/ { print $5 }' >>bytes.$d
+	done
+done
+py product/diff-size "
+for side in ('old', 'new'): expect(side, J['code_bytes'][side], sum(int(l, 16) for l in open('bytes.' + side)))
+expect('change', J['code_bytes']['change'] > 0, True)" diff.json
 "$ICFOLD" audit --diff old old >same.txt 2>err
 check product/diff-same "$(grep -c . same.txt)" grep -q '^Functions that were added and were there already: 0$' same.txt
 for limit in 0 1G; do
