@@ -109,7 +109,7 @@ struct elfrw_err *icf_form_place(const struct icf_hasher *h, uint32_t place, str
 	switch (k->kind) {
 	case ICF_PLACE_VARIABLE: break; /* named later, see hash.c */
 	case ICF_PLACE_CONSTANT:
-		if (!put_type(h, k->va, f) && !put_vtable(h, k->va, k->end, f))
+		if (!k->taken || (!put_type(h, k->va, f) && !put_vtable(h, k->va, k->end, f)))
 			put_bytes(h, k->va, k->end, f);
 		break;
 	case ICF_PLACE_NAMED:

@@ -3,7 +3,7 @@
  * 1. Each node gets the hash of its form (form.c, data.c), and its edges.
  * 2. Nodes of equal forms are split by the classes that their edges lead to, until nothing splits
  *    (fold/refine.h).  Places of one class are different objects with equal contents; a number, in
- *    the order of their addresses, tells them apart, and the classes are split once more.
+ *    the order of their uses, tells them apart, and the classes are split once more.
  * 3. The graph of the classes has no two nodes that mean the same.  Its hashes are made from the
  *    callees up (circle.c).
  *
@@ -72,38 +72,38 @@ static uint64_t beginning(const struct icf_hasher *h, const struct icf_place *k)
 	return icf_dynreloc_at(h->prog, k->va) ? 256 : p ? *p : 0;
 }
 
-/* Gives the variables that have no name yet the least of the hashes of their uses, a use being a
- * function's form and which of its edges it is.  LATER: the uses in functions that are none once
- * symbols are gone, such as those of the start files; the others. */
-static void name_by_use(struct icf_hasher *h, bool later)
+/* Gives the places that node I refers to the hash of this use: I's form and which of its edges it
+ * is.  Of the uses of the first rank that has any, the least counts. */
+static void name_by_use(struct icf_hasher *h, uint32_t i, uint8_t rank)
 {
-	for (uint32_t i = 0; i < h->n_units; i++) {
-		const struct icf_unit *u = &h->prog->unit.data[i];
-		bool is_later = !u->n_fde && h->prog->cfi.fde.len;
-		if (u->kind == ICF_UNIT_RIGID || is_later != later)
+	for (uint32_t e = h->first[i]; e < h->first[i + 1]; e++) {
+		if (h->edge[e] < h->n_units)
 			continue;
-		for (uint32_t e = h->first[i]; e < h->first[i + 1]; e++) {
-			if (h->edge[e] < h->n_units)
-				continue;
-			struct icf_place *k = &h->place.data[h->edge[e] - h->n_units];
-			if (k->kind != ICF_PLACE_VARIABLE || (k->keyed && k->later != later))
-				continue;
-			uint64_t use[3] = { h->form[i].lo, h->form[i].hi, e - h->first[i] };
-			struct icf_hash key = icf_hash_bytes(use, sizeof use);
-			if (!k->keyed || icf_hash_cmp(&key, &k->key) < 0)
-				k->key = key;
-			k->keyed = true;
-			k->later = later;
-		}
+		struct icf_place *k = &h->place.data[h->edge[e] - h->n_units];
+		if (k->rank && k->rank != rank)
+			continue;
+		uint64_t use[3] = { h->form[i].lo, h->form[i].hi, e - h->first[i] };
+		struct icf_hash key = icf_hash_bytes(use, sizeof use);
+		if (!k->rank || icf_hash_cmp(&key, &k->key) < 0)
+			k->key = key;
+		k->rank = rank;
 	}
 }
 
 /* Names the variables: by how they begin and by a use.  Another program with the function has the
- * same name for it. */
-static void name_variables(struct icf_hasher *h)
+ * same name for it.  Functions without unwind rules, such as those of the start files, are none
+ * once symbols are gone: they come after the others, and data comes last. */
+static void name_places(struct icf_hasher *h)
 {
-	name_by_use(h, false);
-	name_by_use(h, true);
+	for (uint8_t rank = 1; rank <= 2; rank++)
+		for (uint32_t i = 0; i < h->n_units; i++) {
+			const struct icf_unit *u = &h->prog->unit.data[i];
+			bool later = !u->n_fde && h->prog->cfi.fde.len;
+			if (u->kind != ICF_UNIT_RIGID && later == (rank == 2))
+				name_by_use(h, i, rank);
+		}
+	for (uint32_t i = h->n_units; i < h->n; i++)
+		name_by_use(h, i, 3);
 	for (uint32_t i = 0; i < h->place.len; i++)
 		if (h->place.data[i].kind == ICF_PLACE_VARIABLE)
 			h->form[h->n_units + i] =
@@ -138,7 +138,7 @@ static struct elfrw_err *make_graph(struct icf_hasher *h)
 	}
 	free(part);
 	if (!err)
-		name_variables(h);
+		name_places(h);
 	return err;
 }
 
@@ -163,17 +163,45 @@ static void same_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *c
 	}
 }
 
-/* Numbers the places of each class, in the order of their addresses, and makes the number part of
- * the form.  How many equal strings there are depends on the linker; they mean the same, and so do
- * numbers that are only read.  COUNT: room for all nodes. */
-static void number_places(struct icf_hasher *h, const uint32_t *cls, uint32_t *count)
+struct numbering {
+	const struct icf_hasher *h;
+	const uint32_t *cls;
+};
+
+static int number_order(const void *a, const void *b, void *ctx)
 {
-	memset(count, 0, h->n * sizeof *count);
-	for (uint32_t i = h->n_units; i < h->n; i++) {
-		const struct icf_place *k = &h->place.data[i - h->n_units];
-		bool only_read = k->kind == ICF_PLACE_CONSTANT && !k->taken;
-		if (!k->text && !only_read && count[cls[i]]++)
-			h->form[i] = icf_hash_mixed(ICF_MIX_NUMBER, h->form[i], count[cls[i]] - 1);
+	const struct numbering *n = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	if (n->cls[x] != n->cls[y])
+		return n->cls[x] < n->cls[y] ? -1 : 1;
+	const struct icf_place *place = n->h->place.data - n->h->n_units;
+	int c = icf_hash_cmp(&place[x].key, &place[y].key);
+	return c ? c : x < y ? -1 : x > y;
+}
+
+/* Are there as many of place K, or fewer or more, as a linker likes?  Strings, zeros, and numbers
+ * that are only read mean the same wherever they are. */
+static bool is_merged(const struct icf_place *k)
+{
+	return k->kind == ICF_PLACE_CONSTANT && (k->text || !k->taken || k->end == k->va);
+}
+
+/* Numbers the places of each class, in the order of their uses and then of their addresses, and
+ * makes the number part of the form.  ORDER: room for all nodes. */
+static void number_places(struct icf_hasher *h, const uint32_t *cls, uint32_t *order)
+{
+	struct numbering by = { h, cls };
+	uint32_t n = 0, count = 0;
+	for (uint32_t i = h->n_units; i < h->n; i++)
+		if (!is_merged(&h->place.data[i - h->n_units]))
+			order[n++] = i;
+	if (n)
+		qsort_r(order, n, sizeof *order, number_order, &by);
+	for (uint32_t k = 0; k < n; k++) {
+		count = k && cls[order[k]] == cls[order[k - 1]] ? count + 1 : 0;
+		if (count)
+			h->form[order[k]] =
+				icf_hash_mixed(ICF_MIX_NUMBER, h->form[order[k]], count);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* place.c: the addresses outside of functions that something refers to, and what addresses mean.
+/* place.c: the addresses outside of functions that something refers to, and what is there.
  *
  * Sources: the references of code; the addends of relative relocations; references in data to code;
  * types that exception tables name; and in programs with fixed addresses, every aligned word of
@@ -191,17 +191,22 @@ static int named_order(const void *a, const void *b)
 	return c ? c : x->sym < y->sym ? -1 : x->sym > y->sym;
 }
 
-/* The data that .dynsym names, each address by its first name in the alphabet. */
+/* The data that .dynsym names, each address by its first name in the alphabet.  Of the symbols of
+ * programs that are unique in a process, it depends on the linker whether they are there. */
 static bool find_named(struct places *p)
 {
 	const struct elfrw_image *img = p->h->prog->img;
+	bool program = false;
+	for (uint32_t i = 0; i < img->n_phdrs; i++)
+		program |= img->phdr[i].p_type == PT_INTERP;
 	const struct elfrw_section *s = &img->section[img->dynsym];
 	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
 		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS || !name || !*name ||
 		    ELF64_ST_TYPE(sym.st_info) != STT_OBJECT ||
-		    sym.st_value + sym.st_size <= sym.st_value)
+		    sym.st_value + sym.st_size <= sym.st_value ||
+		    (program && ELF64_ST_BIND(sym.st_info) == STB_GNU_UNIQUE))
 			continue;
 		struct named *n = VEC_PUSH(&p->named);
 		if (!n)
@@ -264,9 +269,10 @@ static int64_t text_length(const uint8_t *s, uint64_t limit)
 #define TEXT_GAP   32 /* more zeros are a table and no empty string with what fills a gap */
 
 /* The length of the string at S; -1: there is none.  LIMIT: bytes in the section; NEXT: bytes up to
- * where something refers to.  Behind a string other strings may lie that nothing refers to: a
- * compiler put the characters into instructions.  Numbers can look like short strings. */
-static int64_t string_length(const uint8_t *s, uint64_t limit, uint64_t next)
+ * where something refers to; BEHIND_TEXT: it may be the end of another string.  Behind a string
+ * other strings may lie that nothing refers to: a compiler put the characters into instructions.
+ * Numbers can look like short strings. */
+static int64_t string_length(const uint8_t *s, uint64_t limit, uint64_t next, bool behind_text)
 {
 	limit = limit < TEXT_MOST ? limit : TEXT_MOST;
 	int64_t n = text_length(s, limit);
@@ -275,7 +281,17 @@ static int64_t string_length(const uint8_t *s, uint64_t limit, uint64_t next)
 		return -1;
 	if (n < 0 || n >= TEXT_LEAST || elfrw_all_zero(s + n, next > at ? next - at : 0))
 		return n;
-	return text_length(s + at, limit - at) >= (n == 2 ? 1 : TEXT_LEAST) ? n : -1;
+	return text_length(s + at, limit - at) >= (n == 2 || behind_text ? 1 : TEXT_LEAST) ? n : -1;
+}
+
+/* Is the byte at OFF in S the NUL of a string of some length? */
+static bool is_behind_text(const struct elfrw_section *s, uint64_t off)
+{
+	uint64_t n = 0;
+	while (n < TEXT_LEAST && n < off && s->data[off - n - 1] >= 32 &&
+	       s->data[off - n - 1] < 127)
+		n++;
+	return !s->data[off] && n == TEXT_LEAST;
 }
 
 /* The first place in the SIZE bytes at VA where a string begins that nothing refers to; or SIZE. */
@@ -327,17 +343,59 @@ static bool is_vtable(const struct icf_program *prog, uint64_t from, uint64_t va
 		     : is_address(prog, va - 8));
 }
 
+/* Is the object at VA a type (Itanium C++ ABI 2.9.5)?  It begins with the address of a virtual
+ * table of the C++ library, or of the copy of one. */
+static bool is_type(const struct places *p, uint64_t va)
+{
+	static const char prefix[] = "_ZTVN10__cxxabiv1";
+	const struct icf_program *prog = p->h->prog;
+	const struct elfrw_section *s = &prog->img->section[prog->img->dynsym];
+	const struct icf_dynreloc *d = icf_dynreloc_at(prog, va);
+	const uint8_t *word = elfrw_image_at(prog->img, va, 8);
+	const char *name = NULL;
+	Elf64_Sym sym;
+	if (d && d->kind != ELFRW_RELOC_RELATIVE) {
+		if (elfrw_symbol(s, icf_hash_dynreloc_symbol(prog, d), &sym))
+			name = elfrw_image_string(prog->img, s->hdr.sh_link, sym.st_name);
+	} else if (d || (word && !prog->img->pic)) {
+		const struct named *n = named_at(p, d ? d->addend : elfrw_get64(word));
+		name = n ? n->name : NULL;
+	}
+	return name && strncmp(name, prefix, sizeof prefix - 1) == 0;
+}
+
+/* The first place from VA to NEXT where a virtual table begins that nothing refers to, or that NEXT
+ * is in; or NEXT.  Only a type in front of the functions shows it: tables of records can look like
+ * virtual tables. */
+static uint64_t before_vtable(const struct places *p, uint64_t va, uint64_t next)
+{
+	const struct icf_program *prog = p->h->prog;
+	if (is_vtable(prog, va, next))
+		next -= 16;
+	size_t d = icf_first_dynreloc(prog, va);
+	if (prog->img->pic && (d >= prog->dynreloc.len || prog->dynreloc.data[d].place >= next))
+		return next;
+	for (uint64_t at = ((va + 7) & ~(uint64_t)7) + 24; at < next; at += 8) {
+		const struct icf_dynreloc *type = icf_dynreloc_at(prog, at - 8);
+		const uint8_t *word = elfrw_image_at(prog->img, at - 8, 8);
+		if (!word || !is_vtable(prog, va, at))
+			continue;
+		if (is_type(p, type ? type->addend : elfrw_get64(word)))
+			return at - 16;
+	}
+	return next;
+}
+
 /* Sets the end of constant K in section S, which ends at NEXT at the latest, unless it is a string:
  * linkers let one be the end of another.  A string ends at its NUL.  Other data ends where
  * something refers to the next. */
-static void find_end(const struct icf_hasher *h, const struct elfrw_section *s, struct icf_place *k,
+static void find_end(const struct places *p, const struct elfrw_section *s, struct icf_place *k,
 		     uint64_t next)
 {
-	const struct icf_program *prog = h->prog;
+	const struct icf_program *prog = p->h->prog;
 	const uint8_t *at = s->data + (k->va - s->hdr.sh_addr);
 	uint64_t least = k->va, end = s->hdr.sh_addr + s->hdr.sh_size;
-	if (is_vtable(prog, k->va, next))
-		next -= 16;
+	next = before_vtable(p, k->va, next);
 	size_t d = icf_first_dynreloc(prog, next);
 	if (d && prog->dynreloc.data[d - 1].place >= k->va)
 		least = prog->dynreloc.data[d - 1].place + 8;
@@ -348,14 +406,14 @@ static void find_end(const struct icf_hasher *h, const struct elfrw_section *s, 
 	if (is_address(prog, k->va) && least < k->va + 8)
 		least = k->va + 8;
 	if (least == k->va && k->taken) {
-		int64_t n =
-			string_length(at, s->hdr.sh_addr + s->hdr.sh_size - k->va, next - k->va);
+		int64_t n = string_length(at, s->hdr.sh_addr + s->hdr.sh_size - k->va, next - k->va,
+					  is_behind_text(s, k->va - s->hdr.sh_addr));
 		k->text = n >= 0;
 		k->end = k->va + (uint64_t)n;
 		if (k->text)
 			return;
 	}
-	if (least == k->va && !k->taken) {
+	if (!k->taken && (least == k->va || k->read >= 8)) {
 		k->end = read_end(k, next, end);
 		return;
 	}
@@ -428,10 +486,11 @@ static void describe(const struct places *p, struct icf_place *k, uint64_t next)
 		return;
 	if (loaded && is_constant(p, s, k->va) && !(n && is_copy(p, n))) {
 		k->kind = ICF_PLACE_CONSTANT;
-		find_end(p->h, s, k, next < end ? next : end);
+		find_end(p, s, k, next < end ? next : end);
 	} else if (n) {
 		k->kind = ICF_PLACE_NAMED;
 		k->sym = n->sym;
+		k->copy = is_copy(p, n);
 		k->end = n->start;
 	} else if (loaded || type == SHT_NOBITS)
 		k->kind = ICF_PLACE_VARIABLE;
@@ -479,90 +538,4 @@ struct elfrw_err *icf_hash_find_places(struct icf_hasher *h)
 	if (!err && h->place.len > UINT32_MAX / 2 - h->n_units)
 		err = elfrw_error("more than 2147483647 functions and data that they refer to");
 	return err;
-}
-
-/* ---- meanings ---- */
-
-bool icf_hash_is_slot(const struct icf_hasher *h, uint64_t va, bool taken)
-{
-	const struct elfrw_section *s =
-		&h->prog->img->section[elfrw_image_section_at(h->prog->img, va)];
-	if (!s->name || (strcmp(s->name, ".got") != 0 && strncmp(s->name, ".got.", 5) != 0))
-		return false;
-	const struct icf_dynreloc *d = taken ? icf_dynreloc_at(h->prog, va) : NULL;
-	return !taken || (d && d->kind == ELFRW_RELOC_TLS);
-}
-
-/* The node of VA; no stub is looked through. */
-static struct icf_means node_at(const struct icf_hasher *h, uint64_t va)
-{
-	uint32_t u = icf_unit_at(h->prog, va);
-	if (u != ICF_NONE)
-		return (struct icf_means){ .kind = ICF_TO_NODE,
-					   .node = u,
-					   .off = va - h->prog->unit.data[u].start };
-	size_t k = LOWER_BOUND(0, h->place.len, mid, h->place.data[mid].va < va);
-	if (k < h->place.len && h->place.data[k].va == va)
-		return (struct icf_means){ .kind = ICF_TO_NODE, .node = h->n_units + (uint32_t)k };
-	return (struct icf_means){ .kind = ICF_TO_NUMBER };
-}
-
-static bool read_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
-{
-	const struct icf_program *prog = h->prog;
-	const struct icf_dynreloc *d = icf_dynreloc_at(prog, va);
-	if (d && d->kind == ELFRW_RELOC_NONE)
-		return false;
-	if (d && d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) {
-		const struct elfrw_section *s = &prog->img->section[d->shndx];
-		Elf64_Rela r = { 0 };
-		if (!d->relr && (uint64_t)d->index < s->hdr.sh_size / sizeof r)
-			memcpy(&r, s->data + d->index * sizeof r, sizeof r);
-		*ret = (struct icf_means){ .kind = ELF64_R_SYM(r.r_info) ? ICF_TO_IMPORT
-									 : ICF_TO_NUMBER,
-					   .sym = (uint32_t)ELF64_R_SYM(r.r_info),
-					   .off = d->addend };
-		return true;
-	}
-	const struct icf_dataref *ref = d ? NULL : icf_dataref_at(prog, va);
-	const uint8_t *p = elfrw_image_at(prog->img, va, 8);
-	uint64_t to = 0;
-	if (d)
-		to = d->addend;
-	else if (ref && ref->size == 8)
-		to = ref->target;
-	else if (!prog->img->pic && p && (va & 7) == 0)
-		to = elfrw_get64(p);
-	*ret = node_at(h, to);
-	return to && ret->kind != ICF_TO_NUMBER;
-}
-
-bool icf_hash_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
-{
-	if (!read_word(h, va, ret))
-		return false;
-	if (ret->kind == ICF_TO_NODE && ret->node < h->n_units)
-		*ret = icf_hash_resolve(h, h->prog->unit.data[ret->node].start + ret->off);
-	return true;
-}
-
-struct icf_means icf_hash_slot(const struct icf_hasher *h, uint64_t va)
-{
-	struct icf_means m;
-	return icf_hash_word(h, va, &m) ? m : (struct icf_means){ .kind = ICF_TO_NUMBER };
-}
-
-struct icf_means icf_hash_resolve(const struct icf_hasher *h, uint64_t va)
-{
-	const struct icf_program *prog = h->prog;
-	struct icf_means m = node_at(h, va), held;
-	uint64_t slot;
-	if (m.kind != ICF_TO_NODE || m.node >= h->n_units)
-		return m;
-	const struct icf_unit *u = &prog->unit.data[m.node];
-	if (!prog->exec.data[u->sec].linkage ||
-	    !prog->arch->read_stub(icf_unit_bytes(prog, u) + m.off, u->end - va, va, &slot) ||
-	    !read_word(h, slot, &held))
-		return m;
-	return held;
 }

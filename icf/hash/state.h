@@ -17,13 +17,13 @@ enum icf_place_kind {
 
 struct icf_place {
 	uint64_t va, end;    /* CONSTANT: its bytes, without the zeros that fill a gap */
-	struct icf_hash key; /* VARIABLE: who uses it, see icf_name_variables() */
+	struct icf_hash key; /* who uses it, see name_places() */
 	uint32_t sym;        /* NAMED: index in .dynsym */
 	uint8_t kind;
-	bool keyed;
-	bool later;   /* the same: a use that only counts if there is no other */
+	uint8_t rank; /* of the use that `key` is; 0: none */
 	bool nothing; /* VARIABLE: no byte of the program is there */
 	uint8_t read; /* bytes that direct reads read at most; 0: not known */
+	bool copy;    /* NAMED: the data of another file, copied here when the program starts */
 	bool taken; /* more than a direct read refers to it: data, or code that takes its address */
 	bool text;  /* CONSTANT: a string that linkers merge with equal ones, mostly */
 };
@@ -106,6 +106,11 @@ const struct icf_ref *icf_hash_refs(const struct icf_program *prog, uint32_t uni
 				    icf_ref_list *scratch, uint32_t *n);
 
 struct elfrw_err *icf_hash_find_places(struct icf_hasher *h);
+
+/* ---- means.c ---- */
+
+/* The symbol of .dynsym that D names; 0: none. */
+uint32_t icf_hash_dynreloc_symbol(const struct icf_program *prog, const struct icf_dynreloc *d);
 /* What VA means: code by its unit; a stub of a PLT by what its slot holds. */
 struct icf_means icf_hash_resolve(const struct icf_hasher *h, uint64_t va);
 /* What the 8 bytes at VA hold, if that is an address or an import; false: something else. */

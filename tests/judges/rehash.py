@@ -213,13 +213,19 @@ for k, p in enumerate(PLACES):
     FORM.append(xxh3(b"\x23" + uleb(len(body)) + bytes(body) + fields + put64(len(edges))))
     EDGES.append(edges)
 
-# ---- variables: by their uses
+# ---- variables: by their uses, first in functions, then in data
+def number(h):
+    return h[1] << 64 | h[0]
+
+
 KEY = {}
-for k, (a, _) in enumerate(FUNCS):
-    for e, n in enumerate(EDGES[k]):
-        if FORM[n] is None:
-            h = xxh3(put64(*FORM[k], e))
-            KEY[n] = min(KEY.get(n, h), h, key=lambda x: (x[1], x[0]))
+for nodes in range(len(FUNCS)), range(len(FUNCS), len(FORM)):
+    known = set(KEY)
+    for k in nodes:
+        for e, n in enumerate(EDGES[k]):
+            if n >= len(FUNCS) and n not in known:
+                h = xxh3(put64(*FORM[k], e))
+                KEY[n] = min(KEY.get(n, h), h, key=number)
 for n in [n for n, f in enumerate(FORM) if f is None]:
     first = at(PLACES[n - len(FUNCS)], 1)
     FORM[n] = mixed(65, KEY.get(n, (0, 0)), first[0] if first else 0)
@@ -241,7 +247,7 @@ def partition():
 
 count = collections.Counter()
 before = partition()
-for n in range(len(FUNCS), len(FORM)):
+for n in sorted(range(len(FUNCS), len(FORM)), key=lambda n: (number(KEY.get(n, (0, 0))), n)):
     place = PLACES[n - len(FUNCS)]
     only_read = place not in taken and "W" not in section_of(place)[1][4]
     if n not in TEXT and not only_read:
@@ -288,7 +294,7 @@ def hash_ring(ring):
         if alone:
             break
         colour = {n: xxh3(b"\x45" + put64(*colour[n]) + b"".join(put64(*colour[CLS[e]]) for e in EDGES[n] if CLS[e] in ring)) for n in ring}
-    least = min(alone, key=lambda x: (x[1], x[0]))
+    least = min(alone, key=number)
     order, whole = number_from(next(n for n in ring if colour[n] == least), ring)
     for k, n in enumerate(order):
         HASH[n] = mixed(71, whole, k)
