@@ -466,6 +466,8 @@ page16 ^(init|unused) -Wl,-z,max-page-size=16384
 dwarf2 ^(demo|unwind).gcc -gdwarf-2
 dwarf3 ^(hotcold|eh).gcc -gdwarf-3
 zlib ^(demo|eh|recur) -g -gz=zlib
+O1 ^(hotcold|init|addr|c.plain|unwind).*_O2_ -O1
+O3 ^(demo|eh|switches|recur|hotcold).*_O2_ -O3
 lse ^(recur|c.plain).gcc -march=armv8.1-a+lse
 outline ^(init|recur).gcc -moutline-atomics
 literals ^(demo|c.plain|recur).gcc -mpc-relative-literal-loads

@@ -53,7 +53,7 @@ built() {
 	local name=$1
 	shift
 	case ${AARCH64:-}:$name in
-	full:* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals) ;;
+	full:* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :got.bfd.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals) ;;
 	*) return 1 ;;
 	esac
 	"$@" >"$name.log" 2>&1 && return
@@ -160,6 +160,27 @@ for dialect in desc trad; do
 			fi
 			check "$name/folds" "$(all_folded "$name.all")" one_of_each "$name.all" global local other
 		done
+	done
+done
+
+# --- the GOT, for small position-independent code -----------------------------------------------------------------------------
+# ldr x0, [x0, #:gotpage_lo15:away]: the page of the GOT, not of its entry.
+for f in tls tls_away; do sed 's/__thread //; s/__attribute__((tls_model("initial-exec"))) //' $f.c >${f/tls/got}.c; done
+for ld in bfd gold lld mold; do
+	for kind in pie so; do
+		name=got.$ld.$kind
+		flags="-O2 -fpie -pie"
+		[ $kind = pie ] || flags="-O2 -fpic -shared -Wl,-soname,$name"
+		[ $kind = so ] || flags="$flags tls_main.c"
+		# shellcheck disable=SC2086
+		built "$name" gcc $flags -fno-ipa-icf got.c got_away.c -fuse-ld=$ld -Wl,--emit-relocs -o "$name" && fold_both "$name" || continue
+		if [ $kind = so ]; then
+			built "$name.main" gcc -O1 tls_main.c "./$name" "-Wl,-rpath,$PWD" -o "$name.main" && same "$name.main" "$name"
+		else
+			same "$name"
+		fi
+		check "$name/relocation" "the compiler makes another" grep -q GOTPAGE_LO15 <(readelf -rW "$name")
+		check "$name/folds" "$(all_folded "$name.all")" one_of_each "$name.all" away global local early
 	done
 done
 
