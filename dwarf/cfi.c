@@ -464,6 +464,29 @@ struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, struct dwr
 	return err;
 }
 
+/* Unwinders find the search table by PT_GNU_EH_FRAME, and the unwind tables by its second field
+ * (LSB 5.0 Core, 10.6.2).  Are these what the sections' names say? */
+static struct elfrw_err *check_names(const struct elfrw_image *img)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		uint64_t va = img->phdr[p].p_vaddr;
+		const uint8_t *h =
+			img->phdr[p].p_type == PT_GNU_EH_FRAME ? elfrw_image_at(img, va, 12) : NULL;
+		/* Version 1, a pointer relative to its place, a number of entries: as linkers write
+		 * it, but for no entries. */
+		if (!h || h[0] != 1 || h[1] != 0x1b || h[2] != 0x03 || !elfrw_get32(h + 8))
+			continue;
+		uint64_t frame = va + 4 + (uint64_t)(int64_t)(int32_t)elfrw_get32(h + 4);
+		const char *search = img->section[elfrw_image_section_at(img, va)].name;
+		const char *tables = img->section[elfrw_image_section_at(img, frame)].name;
+		if (strcmp(search, ".eh_frame_hdr") != 0 || strcmp(tables, ".eh_frame") != 0)
+			return elfrw_error_at(
+				NULL, img->ehdr.e_phoff + p * sizeof *img->phdr,
+				"the unwind tables that the program finds (PT_GNU_EH_FRAME) are not in sections with the names .eh_frame_hdr and .eh_frame");
+	}
+	return NULL;
+}
+
 struct elfrw_err *dwr_eh_frame_read(struct dwr_cfi *ret, const struct elfrw_image *img,
 				    uint8_t address_size)
 {
@@ -472,6 +495,8 @@ struct elfrw_err *dwr_eh_frame_read(struct dwr_cfi *ret, const struct elfrw_imag
 	struct dwr_bytes bytes = { 0 };
 	if (s && s->data)
 		bytes = (struct dwr_bytes){ s->data, s->hdr.sh_size };
+	*ret = (struct dwr_cfi){ 0 };
+	ELFRW_TRY(check_names(img));
 	return dwr_cfi_read(ret, name, bytes, s ? s->hdr.sh_addr : 0, true, address_size);
 }
 

@@ -398,4 +398,20 @@ refused file/untold untold "are in no section of relocations"
 "$ICFOLD" -q --icf=all --allow-growth told -o told.out && python3 untell.py told.out untold.out && "$ICFOLD" verify --icf=all untold untold.out >out 2>&1
 check file/untold/verify "$(tail -n 1 out)" grep -q 'are in no section of relocations' out
 
+# --- unwind tables under other names: unwinders find them by the program headers
+cat >throws.cc <<'C'
+#include <cstdio>
+template <int I> __attribute__((noinline)) int thrower(int x) { if (x > 1) throw x; return x + 1; }
+template <int I> __attribute__((noinline)) int catcher(int x) { try { return thrower<I>(x); } catch (int y) { return y * 3; } }
+int main() { printf("%d\n", catcher<1>(1) + catcher<2>(2) + catcher<3>(3)); }
+C
+g++ -O1 -fno-ipa-icf throws.cc -Wl,--emit-relocs -o throws && "$ICFOLD" -q --icf=all --allow-growth throws -o throws.out
+for s in .eh_frame .eh_frame_hdr; do
+	objcopy --rename-section $s=.other throws renamed && objcopy --rename-section $s=.other throws.out renamed.out
+	check file/unwind/$s/runs "it prints something else" cmp -s <(./throws) <(./renamed)
+	refused file/unwind/$s renamed "are not in sections with the names .eh_frame_hdr and .eh_frame"
+	"$ICFOLD" verify --icf=all renamed renamed.out >out 2>&1
+	check file/unwind/$s/verify "$(tail -n 1 out)" grep -q 'are not in sections with the names' out
+done
+
 finish
