@@ -149,6 +149,7 @@ bench: all ## time, memory and savings: the README's figures
 	@bash tests/bench/linkers.sh
 	@bash tests/bench/unused.sh
 	@python3 tests/bench/goals.py
+	@python3 tests/bench/server.py
 	@bash tests/bench/aarch64.sh
 corpus-check: all $(JUDGE) ## real programs, folded and put to work; CORPUS="ninja protoc", SYSTEM_JOBS="bash git"
 	@bash tests/suites/real/corpus.sh $(CORPUS) && bash tests/suites/debug/debug.sh $(CORPUS) && bash tests/suites/tool/size.sh $(CORPUS) && \

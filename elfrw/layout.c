@@ -215,12 +215,9 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		return &elfrw_err_nomem;
 	Elf64_Shdr sh =
 		img->section[0].hdr; /* holds numbers that are too large for the ELF header */
-	if (sh.sh_size)
-		sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
-	if (sh.sh_link)
-		sh.sh_link = out->sec[img->shstrndx].index >= SHN_LORESERVE
-				     ? out->sec[img->shstrndx].index
-				     : 0;
+	sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
+	sh.sh_link =
+		out->sec[img->shstrndx].index >= SHN_LORESERVE ? out->sec[img->shstrndx].index : 0;
 	put_shdr(out, 0, &sh);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		struct elfrw_outsec *s = &out->sec[i];
@@ -398,7 +395,7 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 	out->ehdr.e_entry = out->entry;
 	out->ehdr.e_phnum = (uint16_t)out->phdr.len;
 	out->ehdr.e_shnum = out->n_out >= SHN_LORESERVE ? 0 : (uint16_t)out->n_out;
-	if (img->ehdr.e_shstrndx != SHN_XINDEX)
-		out->ehdr.e_shstrndx = (uint16_t)out->sec[img->shstrndx].index;
+	uint32_t names = out->sec[img->shstrndx].index;
+	out->ehdr.e_shstrndx = names >= SHN_LORESERVE ? SHN_XINDEX : (uint16_t)names;
 	return place_end(out);
 }

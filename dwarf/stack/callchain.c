@@ -15,7 +15,7 @@
  * another function of the same group is not considered.
  *
  * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met,
- * once. */
+ * once.  A level that was decided before (memo.h) costs one look-up in a hash table. */
 #include "dwarf/stack/callchain.h"
 #include "dwarf/return_address.h"
 #include "dwarf/stack/state.h"
@@ -109,7 +109,7 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct le
 	cc->set.len = 0;
 	const struct dwr_code_span *s = dwr_code_at(
 		&cc->code, level->pc || !level->at ? level->at : dwr_call_at(level->at));
-	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+	*f = (struct dwr_chain_frame){ .group = UINT32_MAX, .same = DWR_MEMO_NONE };
 	if (!s)
 		return NULL;
 	uint32_t group = dwr_chain_group(cc, s->unit);
@@ -146,7 +146,7 @@ static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site,
 				      struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	size_t n = 0, at = dwr_chain_find_dcall(cc, site, 0, &n);
-	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+	*f = (struct dwr_chain_frame){ .group = UINT32_MAX, .same = DWR_MEMO_NONE };
 	for (size_t i = at; i < cc->calls.dcall.len && cc->calls.dcall.data[i].site == site; i++) {
 		const struct dwr_dcall *c = &cc->calls.dcall.data[i];
 		bool possible = !c->caller || !outer || !outer->merged;
@@ -170,6 +170,76 @@ static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site,
 	return NULL;
 }
 
+#define MAX_KEPT 64 /* functions that a level could be in */
+
+/* Keeps level F, whose functions are cc->set, under its number. */
+static struct elfrw_err *keep(struct dwr_callchain *cc, const struct dwr_chain_frame *f,
+			      const struct dwr_chain *chain)
+{
+	while (cc->level.len <= f->same)
+		if (!VEC_PUSH(&cc->level))
+			return &elfrw_err_nomem;
+	if (!VEC_RESERVE(&cc->level_member, cc->level_member.len + f->n) ||
+	    !VEC_RESERVE(&cc->level_unit, cc->level_unit.len + cc->set.len))
+		return &elfrw_err_nomem;
+	struct chain_memo *k = &cc->level.data[f->same];
+	*k = (struct chain_memo){ *f, (uint32_t)cc->level_unit.len, (uint32_t)cc->set.len, true };
+	k->frame.first = (uint32_t)cc->level_member.len;
+	for (uint32_t i = 0; i < f->n; i++)
+		cc->level_member.data[cc->level_member.len++] = chain->member.data[f->first + i];
+	for (size_t i = 0; i < cc->set.len; i++)
+		cc->level_unit.data[cc->level_unit.len++] = cc->set.data[i];
+	return NULL;
+}
+
+/* The opposite of keep(), for the level numbered NUMBER. */
+static struct elfrw_err *recall(struct dwr_callchain *cc, uint32_t number,
+				struct dwr_chain_frame *f, struct dwr_chain *chain)
+{
+	const struct chain_memo *k = &cc->level.data[number];
+	if (!VEC_RESERVE(&chain->member, chain->member.len + k->frame.n) ||
+	    !VEC_RESERVE(&cc->set, k->n_units))
+		return &elfrw_err_nomem;
+	*f = k->frame;
+	f->first = (uint32_t)chain->member.len;
+	for (uint32_t i = 0; i < f->n; i++)
+		chain->member.data[chain->member.len++] = cc->level_member.data[k->frame.first + i];
+	for (uint32_t i = 0; i < k->n_units; i++)
+		cc->set.data[i] = cc->level_unit.data[k->unit + i];
+	cc->set.len = k->n_units;
+	return NULL;
+}
+
+/* A number for the functions cc->outer, which are those of level F outside, NULL if there is none.
+ * A level without a number has one only if it is one function, as most are. */
+static bool number_outer(const struct dwr_callchain *cc, const struct dwr_chain_frame *f,
+			 uint64_t *ret)
+{
+	*ret = 0;
+	if (cc->outer.len == 1)
+		*ret = UINT64_C(1) << 32 | cc->outer.data[0];
+	else if (cc->outer.len && f->same != DWR_MEMO_NONE)
+		*ret = UINT64_C(2) << 32 | f->same;
+	return *ret || !cc->outer.len;
+}
+
+/* Decides level F with .debug_icfold, or repeats what was decided; OUTER: the level outside. */
+static struct elfrw_err *decide(struct dwr_callchain *cc, const struct level *level,
+				const struct dwr_chain_frame *outer, struct dwr_chain_frame *f,
+				struct dwr_chain *chain)
+{
+	struct dwr_memo_key key = { .at = level->at, .site = level->call.site, .pc = level->pc };
+	uint32_t number = DWR_MEMO_NONE;
+	bool known = false;
+	if (!level->call.vtable && number_outer(cc, outer, &key.outer))
+		number = dwr_memo_number(&cc->memo, &key, &known);
+	if (known && number < cc->level.len && cc->level.data[number].kept)
+		return recall(cc, number, f, chain);
+	ELFRW_TRY(resolve_frame(cc, level, f, chain));
+	f->same = cc->set.len <= MAX_KEPT ? number : DWR_MEMO_NONE;
+	return f->same == DWR_MEMO_NONE ? NULL : keep(cc, f, chain);
+}
+
 struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr,
 					const uint64_t *vtable, size_t n, struct dwr_chain *chain)
 {
@@ -185,7 +255,7 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 			const struct level level = { addr[i],
 						     i == 0,
 						     { site, vtable ? vtable[i] : 0 } };
-			ELFRW_TRY(resolve_frame(cc, &level, f, chain));
+			ELFRW_TRY(decide(cc, &level, i + 1 < n ? f + 1 : NULL, f, chain));
 			unit_set t = cc->outer;
 			cc->outer = cc->set;
 			cc->set = t;
@@ -193,7 +263,7 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 			ELFRW_TRY(resolve_bare(
 				cc, site, i + 1 < n ? &chain->frame.data[i + 1] : NULL, f, chain));
 		else
-			*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+			*f = (struct dwr_chain_frame){ .group = UINT32_MAX, .same = DWR_MEMO_NONE };
 	}
 	return NULL;
 }

@@ -16,6 +16,7 @@
 #ifndef DWARF_STACK_CALLCHAIN_H
 #define DWARF_STACK_CALLCHAIN_H
 #include "dwarf/calls/icfold_note.h"
+#include "dwarf/stack/memo.h"
 #include "elfrw/base/vec.h"
 
 struct elfrw_image;
@@ -47,6 +48,8 @@ struct dwr_chain_frame {
 	uint32_t group;    /* index in the note's `group`; UINT32_MAX without a note */
 	uint32_t first, n; /* the candidates, in the order of the group: index in dwr_chain.member,
 			      and how many */
+	uint32_t same;     /* levels with this number are all alike, address included;
+			      DWR_MEMO_NONE: it has none */
 };
 
 struct dwr_chain {

@@ -23,6 +23,8 @@ struct dwr_lookup {
 	struct dwr_callchain *cc; /* NULL: no tables */
 	struct elfrw_err *fault;  /* of the tables; owned */
 	struct dwr_chain chain;
+	struct dwr_memo memo;  /* what levels show */
+	VEC(uint32_t) same;    /* the numbers in it, by dwr_chain_frame.same */
 	VEC(uint64_t) address; /* as linked, by level */
 	VEC(const char *) candidate;
 	struct dwr_sym_frames frames, scratch;
@@ -128,6 +130,39 @@ struct elfrw_err *dwr_lookup_level(struct dwr_lookup *s, size_t i, unsigned flag
 	return NULL;
 }
 
+/* Without tables, and in code that is not shared, the address says it all.  In shared code, the
+ * function does, if it is decided, and otherwise the whole of what the tables found. */
+static uint32_t number_level(struct dwr_lookup *s, size_t i, const struct dwr_chain_frame *f)
+{
+	struct dwr_memo_key key = { .at = s->address.data[i], .pc = i == 0 };
+	bool known;
+	if (f && f->merged && f->decided) {
+		key.site = 1 + (uint64_t)f->by;
+		key.outer = s->chain.member.data[f->first].member;
+	} else if (f && f->merged)
+		key.outer = UINT64_C(1) << 32 | f->same;
+	return dwr_memo_number(&s->memo, &key, &known);
+}
+
+uint32_t dwr_lookup_same(struct dwr_lookup *s, size_t i)
+{
+	const struct dwr_chain_frame *f = s->cc ? &s->chain.frame.data[i] : NULL;
+	if (!f)
+		return number_level(s, i, f);
+	if (f->same == DWR_MEMO_NONE)
+		return DWR_MEMO_NONE;
+	while (s->same.len <= f->same) {
+		uint32_t *slot = VEC_PUSH(&s->same);
+		if (!slot)
+			return DWR_MEMO_NONE;
+		*slot = DWR_MEMO_NONE;
+	}
+	uint32_t *number = &s->same.data[f->same];
+	if (*number == DWR_MEMO_NONE)
+		*number = number_level(s, i, f);
+	return *number;
+}
+
 struct elfrw_err *dwr_lookup_resolve(struct dwr_lookup *s, const uint64_t *addr,
 				     const uint64_t *vtable, size_t n)
 {
@@ -160,6 +195,8 @@ void dwr_lookup_close(struct dwr_lookup *s)
 	VEC_FREE(&s->address);
 	VEC_FREE(&s->candidate);
 	dwr_chain_deinit(&s->chain);
+	dwr_memo_deinit(&s->memo);
+	VEC_FREE(&s->same);
 	dwr_sym_frames_deinit(&s->frames);
 	dwr_sym_frames_deinit(&s->scratch);
 	dwr_callchain_close(s->cc);

@@ -30,6 +30,10 @@ struct dwr_level {
 struct elfrw_err *dwr_lookup_level(struct dwr_lookup *s, size_t i, unsigned flags,
 				   struct dwr_level *ret);
 
+/* The number of what dwr_lookup_level() says of level I, the same for all levels of all stacks of
+ * which it says the same at the same address (with the same FLAGS); DWR_MEMO_NONE: it has none. */
+uint32_t dwr_lookup_same(struct dwr_lookup *s, size_t i);
+
 /* The first fault of the tables or of the debug information, or NULL. */
 const char *dwr_lookup_warning(const struct dwr_lookup *s);
 

@@ -225,6 +225,10 @@ void dwr_callchain_close(struct dwr_callchain *cc)
 	VEC_FREE(&cc->holder);
 	VEC_FREE(&cc->roots);
 	VEC_FREE(&cc->reached);
+	dwr_memo_deinit(&cc->memo);
+	VEC_FREE(&cc->level);
+	VEC_FREE(&cc->level_member);
+	VEC_FREE(&cc->level_unit);
 	VEC_FREE(&cc->set);
 	VEC_FREE(&cc->outer);
 	free(cc->declared);

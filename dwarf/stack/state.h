@@ -19,6 +19,13 @@ struct slot_holders {
 	uint32_t first, n; /* into dwr_callchain.holder */
 };
 
+/* A level that was decided before. */
+struct chain_memo {
+	struct dwr_chain_frame frame; /* `first`: into level_member */
+	uint32_t unit, n_units;       /* what it could be in: into level_unit */
+	bool kept;                    /* false: memory ran out when it was decided */
+};
+
 struct dwr_callchain {
 	const struct elfrw_image *img, *debug;
 	struct elfrw_image
@@ -37,6 +44,10 @@ struct dwr_callchain {
 	bool has_vt;
 	VEC(struct slot_holders) slot;
 	unit_set holder;
+	struct dwr_memo memo;
+	VEC(struct chain_memo) level; /* by number */
+	VEC(struct dwr_chain_member) level_member;
+	unit_set level_unit;
 	/* Scratch. */
 	unit_set roots, reached, set, outer;
 	uint32_t *seen; /* by unit: number of the walk that met it last; owned */

@@ -82,6 +82,10 @@ struct dwr_sym_frames {
 	size_t len, cap;
 };
 
+/* Many queries will follow, one by one: prepares now what would otherwise be prepared during one of
+ * them, when there have been some. */
+void dwr_sym_expect_many(struct dwr_sym *sym);
+
 /* The frames at ADDRESS (an address in the file, without a load address), innermost first; none if
  * nothing is known.  FLAGS: DWR_SYM_*.  Errors: out of memory; broken debug information counts as
  * unknown (see dwr_sym_warning). */

@@ -108,7 +108,7 @@ static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
 		return false;
 	if (s->st_shndx == SHN_UNDEF || (s->st_shndx >= SHN_LORESERVE && s->st_shndx != SHN_XINDEX))
 		return false;
-	if (s->st_shndx < t->image->n_sections &&
+	if (s->st_shndx < SHN_LORESERVE && s->st_shndx < t->image->n_sections &&
 	    !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return false;
 	return !elfrw_symbol_is_mapping(&t->image->ehdr, type, name_of(t, s->st_name));
@@ -243,11 +243,18 @@ static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_sym
 static bool in_other_section(const struct dwr_symtab *t, const struct entry *e, uint64_t address)
 {
 	Elf64_Sym s = get(t, e->index);
-	if (s.st_shndx >= t->image->n_sections)
+	if (s.st_shndx >= SHN_LORESERVE || s.st_shndx >= t->image->n_sections)
 		return false;
 	const Elf64_Shdr *h = &t->image->section[s.st_shndx].hdr;
 	return e->address >= h->sh_addr && e->address - h->sh_addr <= h->sh_size &&
 	       address - h->sh_addr >= h->sh_size;
+}
+
+void dwr_sym_expect_many(struct dwr_sym *sym)
+{
+	struct dwr_symtab *t = table(sym);
+	if (t && t->image && !t->sorted)
+		sort_table(t);
 }
 
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret)

@@ -357,9 +357,6 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 	a->typed = keeps_relocs(a);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
-			return elfrw_error_at(s->name, 0,
-					      "more than 65,279 sections are not supported");
 		if (!elfrw_holds_symbols(s) || a->out->sec[i].drop)
 			continue;
 		struct symbols_of t = { s->hdr.sh_type == SHT_DYNSYM, find_bearers(a, s) };

@@ -217,6 +217,8 @@ static struct elfrw_err *answer(const struct session *s, struct icf_questions *q
 		if (!in.sym)
 			return NULL;
 	}
+	if (!n) /* whoever waits for more input flushes first */
+		setvbuf(stdout, NULL, _IOFBF, 1 << 18);
 	return s->stack ? icf_sym_stacks(&in, arg, n) : icf_questions_ask(q, arg, n);
 }
 

@@ -210,8 +210,20 @@ static void find_delimited(struct icf_program *prog)
 			prog->exec.data[e].named = true;
 }
 
+/* Symbols in a section whose number does not fit into st_shndx have it in a section of this type.
+ * No linker writes one for a program, short of 65,280 output sections. */
+static struct elfrw_err *refuse_far_sections(const struct elfrw_image *img)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		if (img->section[i].hdr.sh_type == SHT_SYMTAB_SHNDX)
+			return elfrw_error_at(img->section[i].name, 0,
+					      "more than 65,279 sections are not supported");
+	return NULL;
+}
+
 struct elfrw_err *icf_load_symbols(struct icf_program *prog)
 {
+	ELFRW_TRY(refuse_far_sections(prog->img));
 	ELFRW_TRY(find_exec_sections(prog));
 	find_delimited(prog);
 	const struct elfrw_image *img = prog->img;

@@ -8,6 +8,7 @@
 #include "elfrw/image.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
+#include "icf/cmd/sym/input.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ struct icf_questions {
 	uint32_t order[MAX_QUESTIONS];
 	VEC(struct dwr_sym_frame) answer; /* the frames of all questions */
 	struct dwr_sym_frames frames;
-	bool list; /* JSON objects go into one array */
+	bool list;   /* JSON objects go into one array */
+	bool server; /* questions come one by one, each after the last answer */
 	bool printed;
 	int status;
 };
@@ -68,6 +70,8 @@ static struct elfrw_err *module_of(struct icf_questions *s, const char *path, si
 		return &elfrw_err_nomem;
 	*ret = s->last = s->n_modules++;
 	struct elfrw_err *err = dwr_sym_open(m->path, s->in->options, &m->sym);
+	if (!err && s->server)
+		dwr_sym_expect_many(m->sym);
 	if (err) {
 		s->status = ICF_EXIT_TROUBLE;
 		icf_message(m->path, "%s", elfrw_err_text(err));
@@ -311,54 +315,24 @@ static struct elfrw_err *ask(struct icf_questions *s, const char *line)
 	return parse(s, q);
 }
 
-/* Answers the whole lines among the *LEN bytes at BUF; moves the rest to the front. */
-static struct elfrw_err *answer_lines(struct icf_questions *s, char *buf, size_t *len)
-{
-	char *line = buf, *nl;
-	while ((nl = memchr(line, '\n', *len - (size_t)(line - buf)))) {
-		*nl = 0;
-		if (nl > line && nl[-1] == '\r')
-			nl[-1] = 0;
-		ELFRW_TRY(ask(s, line));
-		line = nl + 1;
-	}
-	ELFRW_TRY(answer(s));
-	*len -= (size_t)(line - buf);
-	memmove(buf, line, *len);
-	return NULL;
-}
-
 /* Answers lines of standard input.  Answers are flushed before the program waits for more input. */
 static struct elfrw_err *answer_input(struct icf_questions *s)
 {
-	size_t len = 0, cap = 1 << 18;
-	char *buf = malloc(cap);
-	struct elfrw_err *err = buf ? NULL : &elfrw_err_nomem;
-	bool end = false;
-	while (!err && !end) {
-		if (len + 1 == cap) { /* one line fills the buffer */
-			char *p = realloc(buf, 2 * cap);
-			if (!p) {
-				err = &elfrw_err_nomem;
-				break;
-			}
-			buf = p;
-			cap *= 2;
-		}
-		fflush(stdout);
-		ssize_t n = read(STDIN_FILENO, buf + len, cap - len - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			err = elfrw_error_errno(errno, "cannot read standard input");
-		end = n <= 0;
-		len += n > 0 ? (size_t)n : 0;
-		if (end && !err && len && buf[len - 1] != '\n')
-			buf[len++] = '\n';
+	struct icf_input in = { 0 };
+	struct elfrw_err *err = icf_input_more(&in);
+	s->server = !err && !in.end && icf_input_waits();
+	for (uint32_t i = 0; s->server && i < s->n_modules; i++)
+		if (s->module[i].sym)
+			dwr_sym_expect_many(s->module[i].sym);
+	for (; !err; err = icf_input_more(&in)) {
+		for (char *line; !err && (line = icf_input_line(&in));)
+			err = ask(s, line);
 		if (!err)
-			err = answer_lines(s, buf, &len);
+			err = answer(s);
+		if (err || in.end)
+			break;
 	}
-	free(buf);
+	icf_input_deinit(&in);
 	return err;
 }
 

@@ -6,8 +6,8 @@
 #include "dwarf/stack/lookup.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"
+#include "icf/cmd/sym/input.h"
 #include <ctype.h>
-#include <errno.h>
 
 struct level {
 	uint64_t address; /* as given */
@@ -23,10 +23,20 @@ struct icf_stack {
 	bool warned;
 };
 
+/* What is printed for a level, each time it comes up. */
+struct text {
+	char *data; /* owned; NULL: not known yet */
+	size_t size;
+};
+
+#define MAX_TEXT ((size_t)64 << 20) /* bytes of text that are kept */
+
 /* Input from the command line or standard input. */
 struct stacks {
 	struct icf_stack *stack;
 	VEC(struct level) level;
+	VEC(struct text) text; /* by dwr_lookup_same() */
+	size_t text_bytes;
 	VEC(uint64_t) address, vtable; /* as linked, by level */
 };
 
@@ -38,10 +48,12 @@ static bool parse_hex(const char **p, uint64_t *ret)
 		c += 2;
 	const char *start = c;
 	uint64_t v = 0;
-	for (; isxdigit((unsigned char)*c) && c - start < 16; c++)
-		v = v << 4 |
-		    (unsigned)(isdigit((unsigned char)*c) ? *c - '0'
-							  : tolower((unsigned char)*c) - 'a' + 10);
+	for (; c - start < 16; c++) {
+		unsigned digit = (unsigned)(unsigned char)*c - '0', letter = (*c | 32u) - 'a';
+		if (digit > 9 && letter > 5)
+			break;
+		v = v << 4 | (digit <= 9 ? digit : letter + 10);
+	}
 	*p = c;
 	*ret = v;
 	return c > start;
@@ -201,6 +213,41 @@ const struct elfrw_image *icf_stack_image(const struct icf_stack *s)
 	return dwr_lookup_image(s->lookup);
 }
 
+/* Prints level I, at the address SHOWN, to a text that the caller owns. */
+static struct elfrw_err *make_text(struct stacks *s, size_t i, uint64_t shown, struct text *ret)
+{
+	struct icf_sym_answer a;
+	ELFRW_TRY(icf_stack_answer(s->stack, i, &shown, &a));
+	FILE *f = open_memstream(&ret->data, &ret->size);
+	if (!f)
+		return &elfrw_err_nomem;
+	icf_sym_print(f, s->stack->in->style, &a, 1);
+	bool fails = ferror(f);
+	if (fclose(f) == 0 && !fails)
+		return NULL;
+	free(ret->data);
+	ret->data = NULL;
+	return &elfrw_err_nomem;
+}
+
+static struct elfrw_err *print_address(struct stacks *s, size_t i, uint64_t shown)
+{
+	uint32_t k = dwr_lookup_same(s->stack->lookup, i);
+	if (k != DWR_MEMO_NONE)
+		while (s->text.len <= k)
+			if (!VEC_PUSH(&s->text))
+				return &elfrw_err_nomem;
+	struct text *t = k == DWR_MEMO_NONE ? NULL : &s->text.data[k];
+	if (t && !t->data && s->text_bytes < MAX_TEXT) {
+		ELFRW_TRY(make_text(s, i, shown, t));
+		s->text_bytes += t->size;
+	}
+	if (!t || !t->data)
+		return icf_stack_print(s->stack, i, shown, 1);
+	fwrite_unlocked(t->data, 1, t->size, stdout);
+	return NULL;
+}
+
 static struct elfrw_err *print_level(struct stacks *s, size_t i)
 {
 	const struct icf_sym_stack_in *in = s->stack->in;
@@ -217,10 +264,10 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 		icf_sym_print(stdout, in->style, &a, 1);
 	} else if (l->bad)
 		icf_sym_print_line(stdout, l->bad);
-	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);
+	return l->bad ? NULL : print_address(s, i, l->address);
 }
 
-/* Prints and clears the current stack, if any. */
+/* Prints and clears the current stack, if any.  Whoever waits for more input flushes the output. */
 static struct elfrw_err *print_stack(struct stacks *s)
 {
 	size_t n = s->level.len;
@@ -235,7 +282,6 @@ static struct elfrw_err *print_stack(struct stacks *s)
 		err = print_level(s, i);
 	if (!err)
 		puts(!json ? "" : style->pretty ? "\n]" : "]");
-	fflush(stdout);
 	for (size_t i = 0; i < n; i++)
 		free(s->level.data[i].bad);
 	s->level.len = s->address.len = s->vtable.len = 0;
@@ -246,20 +292,16 @@ static struct elfrw_err *print_stack(struct stacks *s)
 
 static struct elfrw_err *read_stacks(struct stacks *s)
 {
-	char *line = NULL;
-	size_t cap = 0;
-	ssize_t n;
+	struct icf_input in = { 0 };
 	struct elfrw_err *err = NULL;
-	errno = 0;
-	while (!err && (n = getline(&line, &cap, stdin)) >= 0) {
-		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-			line[--n] = 0;
-		err = *skip_space(line) ? add_level(s, line) : print_stack(s);
-		errno = 0;
+	while (!err && !in.end) {
+		err = icf_input_more(&in);
+		if (!err && !in.end && icf_input_waits())
+			dwr_sym_expect_many(s->stack->in->sym);
+		for (char *line; !err && (line = icf_input_line(&in));)
+			err = *skip_space(line) ? add_level(s, line) : print_stack(s);
 	}
-	if (!err && !feof(stdin))
-		err = elfrw_error_errno(errno, "cannot read standard input");
-	free(line);
+	icf_input_deinit(&in);
 	return err ? err : print_stack(s);
 }
 
@@ -273,6 +315,9 @@ struct elfrw_err *icf_sym_stacks(const struct icf_sym_stack_in *in, char **arg, 
 		err = n ? print_stack(&s) : read_stacks(&s);
 	for (size_t i = 0; i < s.level.len; i++)
 		free(s.level.data[i].bad);
+	for (size_t i = 0; i < s.text.len; i++)
+		free(s.text.data[i].data);
+	VEC_FREE(&s.text);
 	VEC_FREE(&s.level);
 	VEC_FREE(&s.address);
 	VEC_FREE(&s.vtable);

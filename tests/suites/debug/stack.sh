@@ -171,6 +171,28 @@ check stack/no-file "rc $rc: $(first_line err)" [ "$rc:$(wc -c <out):$(grep -c '
 out=$("$ICFOLD" symbolize --stack -e $p </dev/null 2>&1)
 check stack/empty "rc $?: $out" [ "$?:$out" = 0: ]
 
+# Levels that were met before are not looked up again: the same address in other stacks, at other places, with the same caller in
+# different functions.
+stacks=("$leaf" "$leaf $m" "$leaf $m $o" "$leaf $m $o $main" "$leaf $m $main" "$leaf $main" "$m $o $main" "$m" "$o $main" "1 $m $o $main"
+	"$leaf $(after $p use_jump_a)" "$leaf $(after $p use_jump_b)" "$leaf $(after $p use_either)" "$m $leaf" "$leaf $m $o $main")
+for f in $p chains-O2; do
+	for s in "${stacks[@]}" "${stacks[@]}"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" symbolize --stack -v -e $f $s
+	done >want 2>&1
+	for s in "${stacks[@]}" "${stacks[@]}"; do printf '%s\n' "$s" "" | tr ' ' '\n'; done | "$ICFOLD" symbolize --stack -v -e $f >out 2>&1
+	check "stack/again/$f" "$(diff want out | head -n 3 | tr '\n' ' ')" cmp -s want out
+done
+# A caller that waits for each answer.
+# shellcheck disable=SC2016
+if timeout 60 bash -c 'coproc "$1" symbolize --stack -e "$2"; for i in 1 2 3; do
+	printf "%s\n%s\n\n" "$3" "$4" >&"${COPROC[1]}"; for j in 1 2; do
+	read -r l <&"${COPROC[0]}" && [ -n "$l" ] || exit; while read -r l <&"${COPROC[0]}" && [ -n "$l" ]; do :; done; done; read -r l <&"${COPROC[0]}"; done; exec {COPROC[1]}>&-; wait' x "$ICFOLD" $p "$leaf" "$m" 2>/dev/null; then
+	ok stack/dialogue
+else
+	not_ok stack/dialogue "no answer before the end of the input"
+fi
+
 objcopy --only-keep-debug $p $p.debug && objcopy --strip-debug --add-gnu-debuglink=$p.debug $p apart
 out=$(names apart "$leaf" "$m" "$o" "$main")
 check stack/separate "$out" [ "$out" = "$want" ]
