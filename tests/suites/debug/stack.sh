@@ -180,7 +180,7 @@ for f in $p chains-O2; do
 		# shellcheck disable=SC2086
 		"$ICFOLD" symbolize --stack -v -e $f $s
 	done >want 2>&1
-	for s in "${stacks[@]}" "${stacks[@]}"; do printf '%s\n' "$s" "" | tr ' ' '\n'; done | "$ICFOLD" symbolize --stack -v -e $f >out 2>&1
+	for s in "${stacks[@]}" "${stacks[@]}"; do printf '%s\n' "$s" "" | tr ' ' '\n'; done | "$ICFOLD" symbolize --stack -v -e "$f" >out 2>&1
 	check "stack/again/$f" "$(diff want out | head -n 3 | tr '\n' ' ')" cmp -s want out
 done
 # A caller that waits for each answer.
