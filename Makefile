@@ -151,6 +151,9 @@ bench: all ## time, memory and savings: the README's figures
 	@python3 tests/bench/goals.py
 	@python3 tests/bench/server.py
 	@bash tests/bench/aarch64.sh
+
+bench-jobs: all ## whether folded programs are slower at work
+	@python3 tests/bench/jobs.py
 corpus-check: all $(JUDGE) ## real programs, folded and put to work; CORPUS="ninja protoc", SYSTEM_JOBS="bash git"
 	@bash tests/suites/real/corpus.sh $(CORPUS) && bash tests/suites/debug/debug.sh $(CORPUS) && bash tests/suites/tool/size.sh $(CORPUS) && \
 		bash tests/suites/real/corpus_stack.sh $(CORPUS) && bash tests/judges/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS)) && \
@@ -224,4 +227,4 @@ clean: ## remove what was built
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all lib dist uninstall help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install
+.PHONY: all lib dist uninstall help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench bench-jobs corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install
