@@ -219,6 +219,11 @@ static void remark(const struct icf_profile_in *in, const struct icf_profile_cou
 			    "%" PRIu64 " samples, %" PRIu64 " places in the program: %" PRIu64
 			    " in shared code, %" PRIu64 " undecided (%.2f %%)",
 			    c->samples, c->places, c->shared, c->undecided, percent);
+	if (c->alike)
+		icf_message(in->file,
+			    "%" PRIu64 " of the undecided places are between functions of one "
+			    "name: copies of one function",
+			    c->alike);
 	if (!c->places && !is_counts(in->to))
 		icf_message(in->file, "no sample is in this program; are its mappings there "
 				      "(perf script --show-mmap-events)?");

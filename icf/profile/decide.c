@@ -338,6 +338,7 @@ static void backward(struct icf_profile *p, struct icf_prof_address *a)
 		a->unit = p->m->note->member[icf_prof_candidate(p, act, 0)].unit;
 		a->undecided = act->undecided;
 		p->counts.undecided += act->undecided;
+		p->counts.alike += act->undecided && act->alike;
 		a->dropped = act->undecided && p->in->undecided == ICF_PROFILE_DROP;
 	}
 	a->other = icf_prof_other(p, a->unit, a->va);

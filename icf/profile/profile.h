@@ -48,9 +48,11 @@ struct icf_profile_counts {
 	uint64_t places; /* addresses in FILE that are a sample, an end of a branch, or a caller; of
 			    gmon.out and callgrind.out: calls */
 	uint64_t shared, undecided; /* of PLACES: in shared code; of these, undecided */
-	uint64_t nowhere;           /* of PLACES: in code that has no place in the other program */
-	uint64_t odd, first_odd;    /* lines that could not be read, and the number of the first */
-	bool events_differ;         /* samples of several events were counted together */
+	uint64_t alike;   /* of UNDECIDED: among functions of one name, which compilers make of one
+			     inline function in several files */
+	uint64_t nowhere; /* of PLACES: in code that has no place in the other program */
+	uint64_t odd, first_odd; /* lines that could not be read, and the number of the first */
+	bool events_differ;      /* samples of several events were counted together */
 };
 
 /* Errors: FILE cannot be opened, or has no .debug_icfold; out of memory.  IN is borrowed. */

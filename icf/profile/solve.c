@@ -197,6 +197,20 @@ static struct elfrw_err *spread(struct icf_profile *p)
 	return NULL;
 }
 
+/* Have all of A's candidates one name? */
+static bool is_alike(const struct icf_profile *p, const struct icf_prof_act *a)
+{
+	const struct dwr_icfold *note = p->m->note;
+	const char *first = NULL;
+	for (uint32_t k = 0; k < a->n; k++) {
+		const struct dwr_icfold_member *m = &note->member[icf_prof_candidate(p, a, k)];
+		if (!m->n_names || (first && strcmp(first, note->names[m->name]) != 0))
+			return false;
+		first = note->names[m->name];
+	}
+	return true;
+}
+
 /* One of A's candidates, as --undecided says. */
 static uint32_t choose(struct icf_profile *p, const struct icf_prof_act *a)
 {
@@ -218,8 +232,11 @@ struct elfrw_err *icf_prof_solve(struct icf_profile *p)
 		return NULL;
 	ELFRW_TRY(spread(p));
 	open = false;
-	for (size_t i = 0; i < p->act.len; i++)
-		open |= p->act.data[i].undecided = is_open(&p->act.data[i]);
+	for (size_t i = 0; i < p->act.len; i++) {
+		struct icf_prof_act *a = &p->act.data[i];
+		open |= a->undecided = is_open(a);
+		a->alike = a->undecided && is_alike(p, a);
+	}
 	/* A choice decides for the callees: what is chosen agrees with itself. */
 	for (size_t i = 0; i < p->act.len && open; i++) {
 		struct icf_prof_act *a = &p->act.data[i];

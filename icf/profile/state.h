@@ -52,6 +52,7 @@ struct icf_prof_act {
 	uint32_t set, n; /* the members that it can be, in the pool or, if FULL, all of the group */
 	bool full;
 	bool undecided; /* chosen, not decided */
+	bool alike;     /* among functions of one name: copies of one function */
 };
 
 enum icf_prof_how { ICF_PROF_ENTERED, ICF_PROF_LEFT, ICF_PROF_PART, ICF_PROF_POINTED };
