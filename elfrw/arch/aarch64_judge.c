@@ -395,6 +395,29 @@ static bool widened(const uint8_t *in, const uint8_t *out, uint64_t va, uint64_t
 	return true;
 }
 
+/* ADR label; then perhaps LDRB, LDRH or LDR (register) of the entry; ADD (extended or shifted
+ * register) by 2 bits; BR: C6.2.10, C6.2.172 and after, C6.2.3, C6.2.5, C6.2.37. */
+static unsigned ends_in_switch(const uint8_t *code, uint64_t size)
+{
+	if (size < 16)
+		return 0;
+	uint32_t first = elfrw_get32(code + size - 16), second = elfrw_get32(code + size - 12),
+		 add = elfrw_get32(code + size - 8), br = elfrw_get32(code + size - 4);
+	unsigned label = bits(add, 5, 5), entry = bits(add, 16, 5);
+	bool extended = bits(add, 21, 11) == 0x459 && bits(add, 10, 3) == 2,
+	     shifted = bits(add, 21, 11) == 0x458 && bits(add, 10, 6) == 2;
+	if ((br & 0xfffffc1f) != 0xd61f0000 || bits(br, 5, 5) != bits(add, 0, 5) ||
+	    (!extended && !shifted) || label == entry)
+		return 0;
+	if (!bits(second, 31, 1) && bits(second, 24, 5) == 16)
+		return bits(second, 0, 5) == label ? 12 : 0;
+	bool load = bits(second, 24, 6) == 0x38 && bits(second, 21, 1) && bits(second, 10, 2) == 2;
+	return load && bits(second, 0, 5) == entry && !bits(first, 31, 1) &&
+			       bits(first, 24, 5) == 16 && bits(first, 0, 5) == label
+		       ? 16
+		       : 0;
+}
+
 static unsigned goes_to(const struct elfrw_insn *in)
 {
 	return in->base;
@@ -406,6 +429,7 @@ const struct elfrw_judge elfrw_aarch64_judge = {
 	.look = look,
 	.hazard = hazard,
 	.widened = widened,
+	.ends_in_switch = ends_in_switch,
 	.goes_to = goes_to,
 	.regs = 32,
 	.sp = SP,

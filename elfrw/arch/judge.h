@@ -52,6 +52,10 @@ struct elfrw_judge {
 	 * OUT, the first of which has address VA, the address *TO in the same register, a half
 	 * each? NULL: linkers do not make one of the other. */
 	bool (*widened)(const uint8_t *in, const uint8_t *out, uint64_t va, uint64_t *to);
+	/* A unit's code of SIZE bytes may end with a label, a sum with it, and a jump to the sum:
+	 * how many bytes before the end is the instruction that computes the label's address? 0: it
+	 * does not end so.  NULL: compilers do not write this. */
+	unsigned (*ends_in_switch)(const uint8_t *code, uint64_t size);
 	/* The register that an indirect jump or call goes to, or ELFRW_REG_NONE. */
 	unsigned (*goes_to)(const struct elfrw_insn *in);
 	uint8_t regs, sp, fp, argument; /* general registers; the first argument's */

@@ -59,14 +59,19 @@ void icf_put_means(const struct icf_hasher *h, struct icf_means m, struct icf_fo
 	}
 }
 
+static void put_own(const struct icf_unit *u, uint64_t va, struct icf_form *f)
+{
+	elfrw_wbuf_u8(&f->buf, TAG_OWN);
+	elfrw_wbuf_uleb(&f->buf, va - u->start);
+}
+
 /* An address of code, from unit U: an offset in U itself is no edge. */
 static void put_code(const struct icf_hasher *h, const struct icf_unit *u, uint64_t va,
 		     struct icf_form *f)
 {
-	if (va - u->start < u->end - u->start) {
-		elfrw_wbuf_u8(&f->buf, TAG_OWN);
-		elfrw_wbuf_uleb(&f->buf, va - u->start);
-	} else
+	if (va - u->start < u->end - u->start)
+		put_own(u, va, f);
+	else
 		icf_put_means(h, icf_hash_resolve(h, va), f);
 }
 
@@ -165,6 +170,8 @@ static uint32_t put_ref(const struct icf_hasher *h, const struct icf_unit *u,
 		if (slot)
 			elfrw_wbuf_u8(&f->buf, TAG_SLOT);
 		icf_put_means(h, m, f);
+	} else if (ref->unit != ICF_NONE && &prog->unit.data[ref->unit] == u) {
+		put_own(u, ref->target, f); /* also its end (program/end.h) */
 	} else if (!put_guess(h, u, ref, first, f))
 		put_code(h, u, ref->target, f);
 	return count;

@@ -25,6 +25,7 @@
 #include "icf/infer/defs.h"
 #include "icf/infer/unit.h"
 #include "icf/program/unit.h"
+#include "icf/program/end.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,7 +226,8 @@ static bool names_function(const struct icf_program *prog, uint32_t i, const str
 {
 	uint64_t va = ref->target;
 	/* Of an address in two halves, the second adds to the first what belongs to it (pair.c). */
-	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]))
+	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]) ||
+	    icf_names_own_end(prog, i, ref))
 		return false;
 	if (!icf_in_exec(prog, va)) {
 		const struct icf_dataref *d =

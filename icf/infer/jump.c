@@ -11,6 +11,7 @@
  * byte in memory proves.  defs.c finds all writers of a register that reach the jump. */
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
+#include "icf/program/end.h"
 
 /* What the high halves D name, if they all name one page; else 0. */
 static uint64_t only_page(const struct icf_program *prog, const struct icf_trace *t,
@@ -215,6 +216,17 @@ struct switch_at {
 	struct icf_jump jump;           /* what is known without the sum's base */
 };
 
+/* Is the address that instruction AT computes a label at the unit's end? */
+static bool is_own_end(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+		       size_t at)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	uint32_t k = (uint32_t)LOWER_BOUND(0, u->n_ref, mid, ref[mid].off < t->insn.data[at].pos);
+	return k < u->n_ref && ref[k].off == t->insn.data[at].pos &&
+	       icf_names_own_end(prog, i, &ref[k]);
+}
+
 /* Adds the tables at the addresses that the jump counts from.  Paths that are never executed
  * contribute other values; the data shows which of the addresses are tables. */
 static bool push_tables(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
@@ -228,7 +240,8 @@ static bool push_tables(const struct icf_program *prog, uint32_t i, const struct
 		j.base = 0;
 		if (b->kind == ICF_DEF_ADDRESS) {
 			j.base = address_of(prog, i, t, b);
-			if (j.base - u->start < u->end - u->start)
+			if (j.base - u->start < u->end - u->start ||
+			    (j.base == u->end && is_own_end(prog, i, t, b->at)))
 				j.kind = ICF_JUMP_LOCAL;
 		} else if (b->kind != ICF_DEF_LOAD) /* spilled */
 			continue;

@@ -11,6 +11,7 @@
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
 #include "icf/infer/use.h"
+#include "icf/program/end.h"
 #include "icf/program/unit.h"
 #include <string.h>
 
@@ -273,7 +274,7 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		/* All that a half may name is pinned. */
 		if (ref[r].kind == ICF_REF_BRANCH || !icf_in_exec(prog, ref[r].target) ||
-		    icf_names_page(&ref[r]))
+		    icf_names_page(&ref[r]) || icf_names_own_end(prog, i, &ref[r]))
 			continue;
 		uint32_t k = icf_unit_at(prog, ref[r].target);
 		if (k == ICF_NONE) {

@@ -7,6 +7,7 @@
  * could reach (reach.c), and every unit that computes their addresses. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
+#include "icf/program/end.h"
 #include "icf/refs/ref.h"
 #include "icf/infer/infer.h"
 #include "icf/program/unit.h"
@@ -142,7 +143,7 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 			if (!near[ref[r].form])
 				continue;
 			uint32_t t = icf_unit_at(prog, ref[r].target);
-			if (t == ICF_NONE || t == i)
+			if (t == ICF_NONE || t == i || icf_names_own_end(prog, i, &ref[r]))
 				continue;
 			for (uint32_t k = t < i ? t : i; k < (t < i ? i : t); k++)
 				join[k] = 1;
@@ -203,7 +204,8 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
-			if (!(ref->flags & ICF_REF_HALF) && !names_an_end(prog, ref))
+			if (!(ref->flags & ICF_REF_HALF) && !names_an_end(prog, ref) &&
+			    !icf_names_own_end(prog, i, ref))
 				ELFRW_TRY(extend(prog, ref->target));
 		}
 	/* The meaning of a PC-relative field is known only after the tables are. */
@@ -247,7 +249,8 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			ref[r].unit = ref[r].flags & ICF_REF_HALF ? ICF_NONE
+			ref[r].unit = ref[r].flags & ICF_REF_HALF           ? ICF_NONE
+				      : icf_names_own_end(prog, i, &ref[r]) ? i
 				      : names_an_end(prog, &ref[r])
 					      ? icf_unit_ending(prog, ref[r].target)
 					      : icf_unit_at(prog, ref[r].target);

@@ -1,5 +1,6 @@
 /* ref.c: references of code: which fields of an instruction are references, and does each lead to
  * the image of its old target? */
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
@@ -92,10 +93,25 @@ static bool is_acceptable(struct icf_vcode_at *at, const struct icf_vref *r)
 	return false;
 }
 
+/* Is it the label of a switch, at the end of its function?  Code behind that is not meant. */
+static bool is_switch_end(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	const struct elfrw_judge *judge = at->job->v->claim.arch->judge;
+	return !r->branch && r->target == at->u->end && judge->ends_in_switch &&
+	       judge->ends_in_switch(at->a, at->size) == at->size - r->insn;
+}
+
 static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
 	enum icf_verify_check check = r->branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
+	if (is_switch_end(at, r)) {
+		r->want = at->u->body + at->size;
+		if (r->found != r->want)
+			icf_vcode_bad(at, check, "address of the end, from which a switch counts",
+				      r->insn, r->want, r->found);
+		return;
+	}
 	icf_vcode_note_entered(at, r->target);
 	if (icf_v_removed(&v->claim, icf_v_find(&v->claim, r->target))) {
 		icf_vcode_bad(at, ICF_VC_REMOVED, "reference to code that was removed", r->insn,

@@ -4,6 +4,8 @@
 # marked as data, other kinds of frames.  Built by cross compilers, run by qemu.  AARCH64=full: with all linkers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/elf.sh
+. "$TESTS/lib/elf.sh"
 need_tool aarch64_traps
 make_work
 always_fold
@@ -53,7 +55,7 @@ built() {
 	local name=$1
 	shift
 	case ${AARCH64:-}:$name in
-	full:* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :got.bfd.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals) ;;
+	full:* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :got.bfd.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals | :ends.*) ;;
 	*) return 1 ;;
 	esac
 	"$@" >"$name.log" 2>&1 && return
@@ -92,6 +94,100 @@ main_of() {
 	printf 'printf("%%ld\\n", %s(7));\n' "$@"
 	echo 'return 0; }'
 }
+
+# --- switches that end a function ------------------------------------------------------------------------------------------
+# The jump is the last instruction, so the label that the table counts from is the end of the function: another one begins there, or
+# padding.  If it was taken for the function behind it, that would be found where the two are no longer neighbours: `behind1` folds.
+{
+	cat macros.s
+	cat <<'END'
+	.macro switch name, nops, width, one, two, three
+	function \name
+	.rept \nops
+	nop
+	.endr
+	cmp	w0, #3
+	b.hi	9f
+	b	8f
+1:	mov	w0, #11
+	ret
+2:	mov	w0, #22
+	ret
+3:	mov	w0, #33
+	ret
+9:	mov	w0, #99
+	ret
+8:	adrp	x1, table.\name
+	add	x1, x1, :lo12:table.\name
+	\one
+	\two
+	\three
+	br	x4
+7:
+	.cfi_endproc
+	.size	\name, . - \name
+	.section .rodata
+table.\name: .\width (1b - 7b) / 4, (2b - 7b) / 4, (3b - 7b) / 4, (9b - 7b) / 4
+	.text
+	.endm
+	.text
+	twin	before
+	switch	gcc, 2, byte, "ldrb w4, [x1, w0, uxtw]", "adr x3, 7f", "add x4, x3, w4, sxtb 2"
+	twin	behind1
+	switch	halves, 1, hword, "ldrh w4, [x1, w0, uxtw 1]", "adr x3, 7f", "add x4, x3, w4, sxth 2"
+	twin	behind2
+	switch	words, 2, word, "ldr w4, [x1, w0, uxtw 2]", "adr x3, 7f", "add x4, x3, w4, sxtw 2"
+	twin	behind3
+	// No switch: the address of the function behind is an argument of the one that is jumped to.
+	function tail
+	nop
+	adr	x1, behind4
+	adrp	x2, jumps
+	add	x2, x2, :lo12:jumps
+	br	x2
+	.cfi_endproc
+	.size	tail, . - tail
+	.type	behind4, %function
+	.hidden	behind4
+	.globl	behind4
+behind4: .cfi_startproc
+	.rept 7
+	add	x0, x0, x0, lsl #2
+	eor	x0, x0, #255
+	.endr
+	add	x0, x0, #1
+	ret
+	done	behind4
+	function jumps
+	br	x1
+	done	jumps
+	.section .note.GNU-stack,"",%progbits
+END
+} >ends.s
+{
+	main_of before behind1 behind2 behind3 behind4 tail gcc halves words | sed '$d'
+	for f in gcc halves words; do echo "for (long i = 0; i < 5; i++) printf(\"%ld\\n\", $f(i));"; done
+	echo 'return 0; }'
+} >ends.c
+while read -r name flags; do
+	# shellcheck disable=SC2086
+	built "$name" gcc -O1 ends.c ends.s $flags -o "$name" || continue
+	fold_both "$name" && same "$name"
+	check "$name/folds" "$(all_folded "$name.all")" folded "$name.all" behind1 behind2 behind3
+	"$ICFOLD" -v --icf=all "$name" -o "$name.all" >"$name.log" 2>&1
+	check "$name/compact" "$(grep -m 1 place "$name.log")" grep -q '^icfold: compact' "$name.log"
+	check "$name/apart" "nothing lies between" test "$(($(address_of "$name.all" behind1) - $(address_of "$name.all" gcc)))" -ne 80
+	# The label of a folded program leads one instruction too far: adr has bits 2 and up of the distance from bit 5 on.
+	at=$(objdump -d --disassemble=gcc "$name.all" | awk '$3 == "adr" { sub(":", "", $1); print $1 }')
+	word=$(objdump -d --disassemble=gcc "$name.all" | awk '$3 == "adr" { print $2 }')
+	cp "$name.all" "$name.bad"
+	put_word "$name.bad" "0x$at" 4 $((0x$word + 32)) .text
+	"$ICFOLD" verify --icf=all "$name" "$name.bad" >"$name.verdict" 2>&1
+	check "$name/mutant" "$(tail -n 1 "$name.verdict")" grep -q 'from which a switch counts' "$name.verdict"
+done <<'END'
+ends.relocs -Wl,--emit-relocs
+ends.plain
+END
 
 # --- thread-local variables ----------------------------------------------------------------------------------------------
 # Two functions for each variable, so one folds; those of different variables do not.  Linkers relax the access as far as they can.
