@@ -294,16 +294,14 @@ static bool is_behind_text(const struct elfrw_section *s, uint64_t off)
 	return !s->data[off] && n == TEXT_LEAST;
 }
 
-/* The first place in the SIZE bytes at VA where a string begins that nothing refers to; or SIZE. */
+/* The first place in the SIZE bytes at VA, behind the first, where a string begins that nothing
+ * refers to; or SIZE.  It stands behind a zero: texts without one, as Rust has them, stay whole. */
 static uint64_t before_text(const uint8_t *s, uint64_t va, uint64_t size)
 {
-	for (uint64_t k = -va & 7; k + TEXT_SURE <= size; k += 8) {
-		unsigned n = 0;
-		while (n < TEXT_SURE && s[k + n] >= 32 && s[k + n] < 127)
-			n++;
-		if (n == TEXT_SURE)
+	uint64_t k = -va & 7;
+	for (k = k ? k : 8; k + TEXT_SURE <= size; k += 8)
+		if (!s[k - 1] && text_length(s + k, size - k) >= TEXT_SURE)
 			return k;
-	}
 	return size;
 }
 

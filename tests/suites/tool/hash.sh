@@ -87,6 +87,10 @@ extern const int *pick_c(int);
 const int *__attribute__((noipa)) pick_c(int x) { return same_c + x; }
 #define CODE(name, text) asm(".section .text." name ",\"ax\",@progbits\n.globl " name "\n.type " name ", @function\n" name \
 	":\n.cfi_startproc\n" text "\nret\n.cfi_endproc\n.size " name ", .-" name "\n.text");
+// As in Rust: no NUL at the end.
+asm(".section .rodata\n.p2align 3\ntext_1: .ascii \"field identifier\"\ntext_2: .ascii \"struct CacheData\"\n.byte 1\n.text");
+CODE("of_text_1", "lea text_1(%rip), %rax")
+CODE("of_text_2", "lea text_2(%rip), %rax")
 CODE("by_slot", "mov half_c@GOTPCREL(%rip), %rax")
 CODE("by_slot_8", "mov half_c@GOTPCREL(%rip), %r8\nmov %r8, %rax")
 CODE("same_slot", "xor %eax, %eax\ncmp half_c@GOTPCREL(%rip), %rdi\nsete %al\ntest %rdi, half_c@GOTPCREL(%rip)\nsete %ah")
@@ -175,6 +179,7 @@ same("8plus_onev", "9other_onev", False)
 same("5firstv", "6secondv", False)
 same("5hellov", "5worldv", False)
 same("4halfd", "5thirdd", False)
+same("of_text_1", "of_text_2", False)
 same("9half_hered", "10half_thered", True)
 same("6squarev", "8trianglev", False)
 same("7catchesPKc", "13catches_otherPKc", False)
