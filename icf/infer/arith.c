@@ -282,7 +282,9 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
 		struct icf_def d;
-		if (in->pcrel_size && icf_is_half(arch, in))
+		/* One field names it, or two halves do; few instructions have either. */
+		if (in->pcrel_size ? icf_is_half(arch, in) || !f->t.inner
+				   : !icf_low_at(f->prog, f->unit, &f->t, k))
 			continue;
 		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
 		if ((e.op != ELFRW_OP_ADDRESS || !in->pcrel_size) && e.op != ELFRW_OP_ADD)

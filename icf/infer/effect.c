@@ -12,14 +12,12 @@ struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 	return e;
 }
 
-const struct icf_ref *icf_low_at(const struct icf_program *prog, uint32_t unit,
-				 const struct icf_trace *t, size_t at)
+const struct icf_ref *icf_find_low(const struct icf_program *prog, uint32_t unit,
+				   const struct icf_trace *t, size_t at)
 {
 	const struct icf_unit *u = &prog->unit.data[unit];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	uint32_t pos = t->insn.data[at].pos;
-	if (!prog->arch->low_form)
-		return NULL;
 	size_t i = LOWER_BOUND(0, u->n_ref, mid, ref[mid].off < pos);
 	return i < u->n_ref && ref[i].off == pos && ref[i].pair ? &ref[i] : NULL;
 }

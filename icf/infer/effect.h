@@ -48,8 +48,13 @@ struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 				  const struct icf_trace *t, size_t at);
 
 /* The low half of an address in instruction AT, or NULL. */
-const struct icf_ref *icf_low_at(const struct icf_program *prog, uint32_t unit,
-				 const struct icf_trace *t, size_t at);
+const struct icf_ref *icf_find_low(const struct icf_program *prog, uint32_t unit,
+				   const struct icf_trace *t, size_t at);
+static inline const struct icf_ref *icf_low_at(const struct icf_program *prog, uint32_t unit,
+					       const struct icf_trace *t, size_t at)
+{
+	return prog->arch->low_form ? icf_find_low(prog, unit, t, at) : NULL;
+}
 
 /* Does instruction AT, which is no branch, refer to a place by a PC-relative operand or a low half?
  * *TO: it; *COMPUTES: its address is computed, and it is not read or written here. */

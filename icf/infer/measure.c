@@ -227,7 +227,8 @@ struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret)
 		*ret = true;
 		return NULL;
 	}
-	for (size_t k = 0; k < f->t.insn.len && good; k++) {
+	bool names = f->t.inner || prog->arch->low_form; /* places inside, perhaps */
+	for (size_t k = 0; k < f->t.insn.len && good && names; k++) {
 		uint64_t to;
 		bool computes;
 		/* A sum with a label may have been kept in memory. */

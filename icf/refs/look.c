@@ -216,7 +216,7 @@ static struct elfrw_err *find_far(const struct icf_program *prog, uint32_t i,
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t k = 1; k < img->n_sections; k++) {
 		uint64_t to = img->section[k].hdr.sh_addr + elfrw_get_le(code + in->imm_off, 8);
-		if (strncmp(img->section[k].name, ".got", 4) != 0 || !icf_in_exec(prog, to))
+		if (!icf_in_exec(prog, to) || strncmp(img->section[k].name, ".got", 4) != 0)
 			continue;
 		struct icf_far *far = VEC_PUSH(&ret->far);
 		if (!far)

@@ -65,9 +65,9 @@ static struct range in_four(const struct range *r, unsigned size)
 #define PLACES 16
 typedef int32_t words_t __attribute__((vector_size(4 * LANES)));
 
-static inline words_t among(words_t v, struct range r)
+static inline words_t outside(words_t v, struct range r)
 {
-	return (v >= (int32_t)r.lo) & (v <= (int32_t)r.hi);
+	return (v < (int32_t)r.lo) | (v > (int32_t)r.hi);
 }
 
 /* Which of the PLACES places at P begins a number of 4 bytes in A or B?  A byte of M for each. */
@@ -78,7 +78,7 @@ static inline void find_words(const uint8_t *p, struct range a, struct range b, 
 	for (unsigned i = 0; i < 4; i++) {
 		words_t v;
 		memcpy(&v, p + i, sizeof v);
-		any |= (among(v, a) | among(v, b)) & (int32_t)(0xffu << (8 * i));
+		any |= ~(outside(v, a) & outside(v, b)) & (int32_t)(0xffu << (8 * i));
 	}
 	memcpy(m, &any, sizeof any);
 }
