@@ -44,9 +44,9 @@ static bool add_probe(struct look *l, const struct shape *sh, unsigned other)
 		return true;
 	struct probe *p = VEC_PUSH(&l->probe);
 	if (p)
-		*p = (struct probe){
-			*sh, { 1 | (other ? (uint64_t)1 << other : 0) }, false, (uint32_t)first
-		};
+		*p = (struct probe){ .sh = *sh,
+				     .want = { 1 | (other ? (uint64_t)1 << other : 0) },
+				     .kind = (uint32_t)first };
 	return p != NULL;
 }
 
@@ -63,11 +63,12 @@ static bool add_records(struct look *l, struct shape sh)
 	struct probe *p = VEC_PUSH(&l->probe);
 	const uint64_t all = ((uint64_t)1 << WINDOW) - 1;
 	if (p)
-		*p = (struct probe){ sh,
-				     { all, all,
-				       ((uint64_t)1 << (2 * MAX_AWAY + 1 - 2 * WINDOW)) - 1 },
-				     true,
-				     first };
+		*p = (struct probe){
+			.sh = sh,
+			.want = { all, all, ((uint64_t)1 << (2 * MAX_AWAY + 1 - 2 * WINDOW)) - 1 },
+			.record = true,
+			.kind = first
+		};
 	return p != NULL;
 }
 
