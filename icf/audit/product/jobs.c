@@ -138,8 +138,10 @@ static void show_progress(struct run *r)
 	if (!f || now - r->shown < 0.2)
 		return;
 	char text[80];
-	int n = snprintf(text, sizeof text, "icfold: %u of %zu files", r->finished,
-			 r->finished + r->n_jobs + r->queue.len + r->again.len);
+	size_t all = r->finished + r->queue.len + r->again.len;
+	for (unsigned k = 0; k < r->n_jobs; k++)
+		all += r->job[k].n - r->job[k].reported;
+	int n = snprintf(text, sizeof text, "icfold: %u of %zu files", r->finished, all);
 	fprintf(f, "\r%-*s", r->width, text);
 	fflush(f);
 	r->width = n;

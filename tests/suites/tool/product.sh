@@ -207,6 +207,21 @@ expect('lines', len(F), 41)
 assert not any('signal' in f.get('error', '') for f in F.values()), [f['error'] for f in F.values() if 'signal' in f.get('error', '')]
 expect('p2', F['p2']['state'], 'analysed')" damaged.json
 
+# A terminal sees how far it is, of all files from the start.
+check product/progress "$(first_line progress)" python3 -c "
+import os, pty, re, sys
+pid, fd = pty.fork()
+if not pid: os.execvp('sh', ['sh', '-c', 'exec \"\$0\" audit damaged p2 >/dev/null', sys.argv[1]])
+out = b''
+while True:
+    try: part = os.read(fd, 4096)
+    except OSError: break
+    if not part: break
+    out += part
+os.waitpid(pid, 0)
+open('progress', 'wb').write(out)
+assert set(re.findall(rb'icfold: \d+ of (\d+) files', out)) == {b'41'}, out" "$ICFOLD"
+
 # --- across files: every program has shared_one, twice_a and twice_b of its own
 py product/shared "
 g = {x['name']: x for x in J['groups']}
