@@ -100,6 +100,11 @@ struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img)
 		      { DT_RELR, DT_RELRSZ, SHT_RELR } };
 	const struct elfrw_section *s = &img->section[img->dynamic];
 	uint64_t start[3] = { 0 }, size[3] = { 0 };
+	for (uint32_t p = 0; p < img->n_phdrs; p++)
+		if (img->phdr[p].p_type == PT_DYNAMIC && img->phdr[p].p_filesz &&
+		    (!img->dynamic || img->phdr[p].p_vaddr != s->hdr.sh_addr))
+			return elfrw_error_at(NULL, img->ehdr.e_phoff + p * sizeof *img->phdr,
+					      "the dynamic section is in no section of its type");
 	if (!img->dynamic || !s->data)
 		return NULL;
 	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= s->hdr.sh_size;
@@ -108,6 +113,11 @@ struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img)
 		memcpy(&d, s->data + off, sizeof d);
 		if (d.d_tag == DT_NULL)
 			break;
+		if (d.d_tag == DT_SYMTAB && d.d_un.d_ptr &&
+		    (!img->dynsym || img->section[img->dynsym].hdr.sh_addr != d.d_un.d_ptr))
+			return elfrw_error_at(
+				s->name, off,
+				"the dynamic symbol table is in no section of its type");
 		if (is_packed(d.d_tag))
 			return elfrw_error_at(
 				s->name, off,
