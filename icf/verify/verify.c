@@ -95,6 +95,13 @@ static bool all_stayed(struct icf_v *v)
 /* Called after each step: a later step may change errno. */
 #define STEP(expr) ELFRW_TRY(icf_v_unless_nomem(v, &v->log, expr))
 
+/* Gives back the memory of what was read: the next steps read mostly other sections. */
+static void forget(const struct icf_v *v)
+{
+	elfrw_image_forget(&v->claim.in);
+	elfrw_image_forget(&v->claim.out);
+}
+
 static struct elfrw_err *run(struct icf_v *v)
 {
 	v->claim.arch = v->claim.in.arch;
@@ -123,7 +130,9 @@ static struct elfrw_err *run(struct icf_v *v)
 	if (v->claim.inferred)
 		STEP(icf_v_find_pads(v));
 	icf_v_lost_range(v);
+	forget(v);
 	STEP(icf_v_check_code(v));
+	forget(v);
 	if (v->claim.inferred)
 		STEP(icf_v_infer_words(v));
 	STEP(icf_v_find_tables(v));
@@ -134,11 +143,13 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
 	STEP(icf_v_check_unreached(v));
+	forget(v);
 	STEP(icf_v_check_unwind(v));
 	STEP(icf_v_check_symbols(&v->claim, &v->log));
 	STEP(icf_v_check_note(v));
 	STEP(icf_v_check_relocs(&v->claim, &v->words, &v->log));
 	STEP(icf_v_check_file(&v->claim, &v->log));
+	forget(v);
 	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
 }
 

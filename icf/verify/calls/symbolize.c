@@ -263,6 +263,17 @@ static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s
 	return elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym));
 }
 
+/* Gives back the memory of what the symbolizer read so far: later places are elsewhere. */
+static void forget(const struct side *s)
+{
+	bool apart;
+	const struct elfrw_image *img = dwr_sym_debug_image(s->sym, &apart);
+	if (img)
+		elfrw_image_forget(img);
+}
+
+#define REMEMBERED 16384 /* places */
+
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
 	struct job *job = arg;
@@ -273,8 +284,14 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	ELFRW_TRY(open_side(&p->v->claim.in, &p->in));
 	ELFRW_TRY(open_side(&p->v->claim.out, &p->out));
 	ELFRW_TRY(sort_places(list));
+	size_t next = REMEMBERED;
 	for (size_t k = 0; k < list->v.len;) {
 		icf_vplace at = list->v.data[k];
+		if (k >= next) {
+			forget(&p->in);
+			forget(&p->out);
+			next += REMEMBERED;
+		}
 		unsigned kinds = 0;
 		for (; k < list->v.len && list->v.data[k] >> 2 == at >> 2; k++)
 			kinds |= 1u << (list->v.data[k] & 3);
@@ -352,7 +369,9 @@ struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *pla
 				   v->claim.has_note ? v->claim.note.policy : DWR_FOLDED_OVERLAY };
 	uint32_t *decided = NULL;
 	job.lines = icf_v_has_debug(&v->claim.out);
-	ELFRW_TRY(join(place, &n, v->threads));
+	/* Without debug information most of the work is to read the symbols: once, not by each
+	 * thread. */
+	ELFRW_TRY(join(place, &n, job.lines ? v->threads : 1));
 	ELFRW_TRY(icf_v_resolve_calls(v, &decided));
 	job.decided = decided;
 	job.part = calloc(n, sizeof *job.part);

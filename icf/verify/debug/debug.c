@@ -159,6 +159,9 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	icf_vseen_deinit(d);
 	icf_vdwarf_close(&d->in);
 	icf_vdwarf_close(&d->out);
+	/* All parts read one mapping; what this one read others need not. */
+	elfrw_image_forget(&d->v->claim.in);
+	elfrw_image_forget(&d->v->claim.out);
 	if (errno != ENOMEM)
 		errno = was;
 	return err;
@@ -339,6 +342,9 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 		err = icf_v_check_calls(v, &in, &out);
 	icf_vdwarf_close(&in);
 	icf_vdwarf_close(&out);
+	/* The symbolizer maps the files itself. */
+	elfrw_image_forget(&v->claim.in);
+	elfrw_image_forget(&v->claim.out);
 	if (!err)
 		err = icf_v_check_symbolize(v, place, n_parts);
 	for (size_t p = 0; p < n_parts; p++)

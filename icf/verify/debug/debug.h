@@ -5,6 +5,7 @@
 #include "icf/verify/debug/dwarf.h"
 #include "icf/verify/debug/overlay.h"
 #include "icf/verify/lines/row.h"
+#include <dwarf.h>
 
 #define ICF_VD_ARTIFICIAL "<folded functions>"
 
@@ -33,6 +34,8 @@ struct icf_vdebug {
 	uint64_t own_text;    /* bytes at the end of OUT's .debug_line_str that only the
 				 artificial table needs */
 	const char *comp_dir; /* of the current unit */
+	/* rows.c: the last file name that was made whole, its directory, and the result. */
+	const char *kept_file, *kept_dir, *kept_name;
 	struct icf_vplaces place; /* places of IN's rows */
 	void *rows;               /* lines/lines.c: memory for rows */
 	void *entries;            /* loc.c: the same for entries of location lists */
@@ -57,10 +60,12 @@ struct icf_vdie_pair {
 	int tag;
 	bool dead; /* inside of a function that the linker left out: its addresses are meaningless
 		    */
-	uint32_t folded;    /* the folded unit of the function around, or NONE */
-	bool alike;         /* it is known that the abbreviations have the same bytes */
-	bool equal;         /* and that the DIEs have */
-	const uint8_t *end; /* where IN's ends; NULL: not known */
+	uint32_t folded;          /* the folded unit of the function around, or NONE */
+	bool alike;               /* it is known that the abbreviations have the same bytes */
+	bool equal;               /* and that the DIEs have */
+	const uint8_t *end;       /* where IN's ends; NULL: not known */
+	uint32_t values;          /* if alike: bytes before the values of either */
+	struct icf_vshape *shape; /* if alike: what is known of such DIEs; or NULL */
 };
 
 /* The attributes of a DIE that say which code it has; NULL: it has none of that kind. */
@@ -96,6 +101,21 @@ enum icf_vd_how { ICF_VD_POINT, ICF_VD_END, ICF_VD_POINTER };
 /* Is B the image of the address A? */
 bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b,
 		    uint64_t *want);
+/* The place in another section that X holds, as dwarf_formudata() gives it, which takes long; the
+ * caller compares it with the section's size.  false: X is no such place. */
+static inline bool icf_vd_place(const struct icf_vdebug *d, Dwarf_Attribute *x, uint64_t *ret)
+{
+	Dwarf_Word w;
+	if (x->form == DW_FORM_sec_offset && d->list_version && d->offset_size == 4) {
+		*ret = elfrw_get32(x->valp);
+		return true;
+	}
+	if (dwarf_formudata(x, &w))
+		return false;
+	*ret = w;
+	return true;
+}
+
 /* "DIE 0x2d (function NAME)" */
 const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
 

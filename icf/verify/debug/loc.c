@@ -233,17 +233,18 @@ static bool same_small(struct elfrw_rbuf a, struct elfrw_rbuf b)
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
 		  Dwarf_Attribute *vb, Dwarf_Attribute *lb)
 {
-	Dwarf_Half version = 0;
-	Dwarf_Word oa, ob, ea, eb;
+	Dwarf_Half version = (Dwarf_Half)d->list_version;
+	uint64_t oa, ob, ea, eb;
 	char name[200];
-	dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
+	if (!version)
+		dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
 	const Elf_Data *da = d->in.loc[version >= 5], *db = d->out.loc[version >= 5];
 	/* The pairs of views lie between the place of DW_AT_GNU_locviews and the list itself. */
-	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) ||
-	    !da || oa > ea || ea > da->d_size)
+	if (la->form == DW_FORM_loclistx || !icf_vd_place(d, va, &oa) ||
+	    !icf_vd_place(d, la, &ea) || !da || oa > ea || ea > da->d_size)
 		return;
 	d->log->checked[ICF_VC_LOCATION]++;
-	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb ||
+	if (!icf_vd_place(d, vb, &ob) || !icf_vd_place(d, lb, &eb) || !db || ob > eb ||
 	    eb > db->d_size) {
 		icf_vlog_bad(d->log, ICF_VC_LOCATION,
 			     "views: %s: expected before their list, found elsewhere",

@@ -48,13 +48,13 @@ void icf_vshift_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 bool icf_vshift_begin(struct icf_vdebug *d, bool ranges, Dwarf_Attribute *x, Dwarf_Attribute *y,
 		      struct icf_vshift *ret)
 {
-	Dwarf_Word at[2];
+	uint64_t at[2];
 	bool five = d->list_version >= 5;
 	const Elf_Data *data[2] = { ranges ? d->in.ranges[five] : d->in.loc[five],
 				    ranges ? d->out.ranges[five] : d->out.loc[five] };
 	if (!d->list_version || !data[0] || !data[1] || x->form != y->form ||
 	    (x->form != DW_FORM_sec_offset && (five || x->form != DW_FORM_data4)) ||
-	    dwarf_formudata(x, &at[0]) || dwarf_formudata(y, &at[1]))
+	    !icf_vd_place(d, x, &at[0]) || !icf_vd_place(d, y, &at[1]))
 		return false;
 	*ret = (struct icf_vshift){ .d = d, .ranges = ranges, .unit = ICF_V_NONE };
 	for (int i = 0; i < 2; i++) {

@@ -36,6 +36,7 @@ struct abbrev {
 	uint32_t fixed;    /* bytes of a DIE behind the number; UINT32_MAX: it depends */
 	uint8_t kind;
 	bool children;
+	bool alike; /* of IN: OUT's has the same bytes */
 };
 
 /* The abbreviations of a unit; the number of the first is 1. */
@@ -253,12 +254,12 @@ static bool plain_expressions(struct walk *w, const struct abbrev *x, size_t at)
 	return true;
 }
 
-/* Looks at the DIE at w->pos, whose values begin at AT.  Sets *TODO if it must be read.  false: the
- * units have other forms. */
-static bool look_at(struct walk *w, const struct abbrev *x, const struct abbrev *y, size_t at,
-		    bool *todo)
+/* Looks at the DIE at w->pos, of abbreviation CODE, whose values begin at AT.  Sets *TODO if it
+ * must be read.  false: the units have other forms. */
+static bool look_at(struct walk *w, uint32_t code, size_t at, bool *todo)
 {
-	bool alike = x->size == y->size && memcmp(x->text, y->text, x->size) == 0;
+	const struct abbrev *x = &w->ta->v.data[code - 1], *y = &w->tb->v.data[code - 1];
+	bool alike = x->alike;
 	size_t end = die_end(w, w->a, w->ta, x, at);
 	bool equal = alike && end <= w->differs;
 	if (!end || (!equal && die_end(w, w->b, w->tb, y, at) != end))
@@ -274,6 +275,8 @@ static bool look_at(struct walk *w, const struct abbrev *x, const struct abbrev 
 		*slot = (struct icf_vtodo){
 			.at = (uint32_t)w->pos,
 			.end = (uint32_t)end,
+			.abbrev = code,
+			.values = (uint32_t)at,
 			.up = w->depth ? w->ret->tables->up.data[w->depth - 1] : 0,
 			.alike = alike,
 			.equal = equal,
@@ -310,7 +313,7 @@ static bool walk(struct walk *w)
 		if (code > w->ta->v.len || code > w->tb->v.len)
 			return false;
 		const struct abbrev *x = &w->ta->v.data[code - 1], *y = &w->tb->v.data[code - 1];
-		if (x->children != y->children || !look_at(w, x, y, at, &todo))
+		if (x->children != y->children || !look_at(w, (uint32_t)code, at, &todo))
 			return false;
 		if (!x->children)
 			continue;
@@ -327,6 +330,27 @@ static bool walk(struct walk *w)
 		w->depth++;
 	} while (w->depth && w->pos < w->size);
 	return !w->depth;
+}
+
+/* Compares the tables, and forgets what was read by them. */
+static bool begin_unit(struct icf_vdebug *d, struct icf_vskip *s)
+{
+	struct table *x = &s->tables->side[0];
+	const struct table *y = &s->tables->side[1];
+	s->place.len = 0;
+	if (!VEC_RESERVE(&s->shape, x->v.len + 1)) {
+		d->log->nomem = true;
+		return false;
+	}
+	s->shape.len = x->v.len + 1;
+	for (size_t i = 0; i < x->v.len; i++) {
+		struct abbrev *a = &x->v.data[i];
+		const struct abbrev *b = i < y->v.len ? &y->v.data[i] : NULL;
+		a->alike = b && a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
+		s->shape.data[i + 1] =
+			(struct icf_vshape){ .fixed = a->alike && a->fixed != UINT32_MAX };
+	}
+	return true;
 }
 
 struct icf_vskip *icf_vskip_get(struct icf_vdebug *d)
@@ -351,6 +375,8 @@ void icf_vskip_deinit(struct icf_vdebug *d)
 		VEC_FREE(&s->tables->up);
 	free(s->tables);
 	VEC_FREE(&s->todo);
+	VEC_FREE(&s->shape);
+	VEC_FREE(&s->place);
 	free(s);
 	d->skip = NULL;
 }
@@ -373,6 +399,8 @@ bool icf_vskip_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, struct icf
 	d->offset_size = oa;
 	struct table *x = &ret->tables->side[0], *y = &ret->tables->side[1];
 	if (!read_table(d, d->in.abbrev, ta, oa, x) || !read_table(d, d->out.abbrev, tb, ob, y))
+		return false;
+	if (!begin_unit(d, ret))
 		return false;
 	size_t na = (size_t)(d->end[0] - (const uint8_t *)a->addr),
 	       nb = (size_t)(d->end[1] - (const uint8_t *)b->addr);

@@ -3,19 +3,39 @@
 #define ICF_VERIFY_DEBUG_SKIP_H
 #include "icf/verify/debug/debug.h"
 
+/* The DIEs of an abbreviation whose values all have fixed sizes: every attribute stands at the same
+ * place in each.  libdw reads one of them. */
+struct icf_vshape {
+	bool fixed; /* it is such an abbreviation */
+	bool known; /* it was read, in this unit */
+	int tag;
+	uint32_t first, n; /* its attributes, in icf_vskip.place */
+};
+
+/* An attribute of such a DIE. */
+struct icf_vplace_of {
+	uint16_t code, form;
+	uint32_t at;          /* from the first value */
+	unsigned char *other; /* of a value that is not in the DIE: where it is; or NULL */
+};
+
 /* A DIE to be read, at the same offset in both units.  Offsets are from the unit's DIE. */
 struct icf_vtodo {
 	uint32_t at, end;
-	uint32_t up; /* the DIE of the list around it that is nearest; of the first: itself */
-	bool alike;  /* equal abbreviations */
-	bool equal;  /* and equal bytes */
+	uint32_t abbrev; /* its number */
+	uint32_t values; /* where they begin */
+	uint32_t up;     /* the DIE of the list around it that is nearest; of the first: itself */
+	bool alike;      /* equal abbreviations */
+	bool equal;      /* and equal bytes */
 	/* Set when it is checked: see struct icf_vdie_pair. */
 	bool dead;
 	uint32_t folded;
 };
 
 struct icf_vskip {
-	VEC(struct icf_vtodo) todo;      /* in the order of the file; the unit's DIE is the first */
+	VEC(struct icf_vtodo) todo;   /* in the order of the file; the unit's DIE is the first */
+	VEC(struct icf_vshape) shape; /* by number of the abbreviation; of alike DIEs */
+	VEC(struct icf_vplace_of) place;
 	uint64_t n_plain, n_expressions; /* DIEs that need no reading; their expressions */
 	struct icf_vskip_tables *tables;
 };

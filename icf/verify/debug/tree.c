@@ -157,6 +157,8 @@ static void visit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, struct icf_v
 			.alike = t->alike,
 			.equal = t->equal,
 			.end = (uint8_t *)a->addr + t->end,
+			.values = t->values - t->at,
+			.shape = t->alike ? &s->shape.data[t->abbrev] : NULL,
 		};
 		icf_vd_die_check(d, &p);
 		t->dead = p.dead;

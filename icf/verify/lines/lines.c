@@ -248,6 +248,7 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
 	char text[400], name[200];
+	uint32_t u = ICF_V_NONE;
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
 		if ((row.flags & ICF_VROW_END) && icf_v_out_exec(&v->claim, row.addr - 1) &&
@@ -262,9 +263,16 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				d->log, ICF_VC_LINE,
 				"end: unit 0x%llx: expected the line of the row before, found %s",
 				ICF_VX(cu), icf_vrow_show(&row, text));
-		if ((row.flags & ICF_VROW_END) || !icf_v_out_exec(&v->claim, row.addr))
+		if (row.flags & ICF_VROW_END)
 			continue;
-		uint32_t u = icf_v_find_new(&v->claim, row.addr);
+		/* Mostly in the unit of the row before; a unit is in code. */
+		if (u == ICF_V_NONE ||
+		    row.addr - v->claim.unit.data[u].body >=
+			    v->claim.unit.data[u].end - v->claim.unit.data[u].old) {
+			if (!icf_v_out_exec(&v->claim, row.addr))
+				continue;
+			u = icf_v_find_new(&v->claim, row.addr);
+		}
 		if (u != ICF_V_NONE) {
 			row.unit = u;
 			icf_vrows_add(row.addr > v->claim.unit.data[u].body ? &s->have : &s->bag,
@@ -296,18 +304,42 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
+/* Is ADDR in code of IN, or at the end of code?  *NEAR: where such an address was last. */
+static bool touches_in(const struct icf_v *v, uint64_t addr, const struct icf_vexec **near)
+{
+	const struct icf_vexec *e = *near;
+	if (e && addr > e->old && addr < e->old_end)
+		return true;
+	uint64_t at = icf_v_in_exec(&v->claim, addr) ? addr : addr - 1;
+	if (!icf_v_in_exec(&v->claim, at))
+		return false;
+	*near = &v->claim.exec.data[LOWER_BOUND(0, v->claim.exec.len, mid,
+						v->claim.exec.data[mid].old_end <= at)];
+	return true;
+}
+
+/* The same for OUT. */
+static bool touches_out(const struct icf_v *v, uint64_t addr, const struct icf_vexec **near)
+{
+	if (*near && addr > (*near)->new &&addr < (*near)->new_end)
+		return true;
+	const struct icf_vexec *e = icf_v_out_exec(&v->claim, addr);
+	if (!e)
+		e = icf_v_out_exec(&v->claim, addr - 1);
+	*near = e ? e : *near;
+	return e != NULL;
+}
+
 /* Rows of code that the linker left out mean nothing, and must not change. */
 static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
-	const struct icf_v *v = d->v;
+	const struct icf_vexec *in = NULL, *out = NULL;
 	char x[400], y[400];
 	size_t i = 0, k = 0;
 	for (;;) {
-		while (i < s->in.v.len && (icf_v_in_exec(&v->claim, s->in.v.data[i].addr) ||
-					   icf_v_in_exec(&v->claim, s->in.v.data[i].addr - 1)))
+		while (i < s->in.v.len && touches_in(d->v, s->in.v.data[i].addr, &in))
 			i++;
-		while (k < s->out.v.len && (icf_v_out_exec(&v->claim, s->out.v.data[k].addr) ||
-					    icf_v_out_exec(&v->claim, s->out.v.data[k].addr - 1)))
+		while (k < s->out.v.len && touches_out(d->v, s->out.v.data[k].addr, &out))
 			k++;
 		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL,
 				      *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;

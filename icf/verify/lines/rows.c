@@ -37,7 +37,15 @@ static void drop_dots(char *path)
  * directory is relative itself, the name may already begin with it. */
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
-	const char *dir = d->comp_dir ? d->comp_dir : "";
+	static const char none[] = "";
+	const char *dir = d->comp_dir ? d->comp_dir : none;
+	/* Rows of a function mostly name one file, by one string of libdw. */
+	if (d->kept_name && r.file == d->kept_file && dir == d->kept_dir) {
+		r.file = d->kept_name;
+		icf_vrows_add(s, &r);
+		return;
+	}
+	const char *file = r.file;
 	size_t n = strlen(dir);
 	bool has = r.file[0] == '/' || !n ||
 		   (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
@@ -49,6 +57,9 @@ void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r
 		drop_dots(whole);
 	r.file = whole ? icf_vnames_get(d->names, whole) : NULL;
 	free(whole);
+	d->kept_file = file;
+	d->kept_dir = dir;
+	d->kept_name = r.file;
 	if (!r.file)
 		s->nomem = true;
 	else
