@@ -77,6 +77,8 @@ static bool is_covered(const struct icf_program *prog)
 	return prog->cfi.fde.len >= prog->unit.len / 2;
 }
 
+#define MAX_LOOK 4096 /* bytes of a callee; each call of it has it read again */
+
 /* Does control come back from unit I?  It does not if it neither returns nor leaves by a jump. */
 static bool may_return(const struct icf_program *prog, uint32_t i)
 {
@@ -84,7 +86,7 @@ static bool may_return(const struct icf_program *prog, uint32_t i)
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t size = u->end - u->start;
 	struct elfrw_insn in;
-	if (u->kind == ICF_UNIT_OPAQUE)
+	if (u->kind == ICF_UNIT_OPAQUE || size > MAX_LOOK)
 		return true;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
 		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in) ||
@@ -108,7 +110,7 @@ static bool comes_back(const struct icf_program *prog, uint32_t i, bool covered)
 		return false;
 	uint64_t end = last ? u->start + last->off + 4 : 0; /* of the instruction */
 	bool direct = last && (last->flags & ICF_REF_CALL) && end <= u->end &&
-		      icf_is_padding(prog, end, u->end);
+		      (end == u->end || icf_is_padding(prog, end, u->end));
 	uint32_t to = direct ? icf_unit_at(prog, last->target) : ICF_NONE;
 	if (to == ICF_NONE || prog->exec.data[prog->unit.data[to].sec].linkage)
 		return covered;
@@ -122,6 +124,12 @@ static void find_near_forms(const struct elfrw_arch *arch, bool near[ELFRW_FORMS
 		near[i] = elfrw_form_reach(&arch->form[i]) <= arch->near_reach;
 }
 
+static void pin(struct icf_program *prog, uint32_t i)
+{
+	if (i != ICF_NONE)
+		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+}
+
 /* Finds units to be glued; *ANY: there were some. */
 static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 {
@@ -133,10 +141,16 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 	*any = false;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if (((u->flags & ICF_UNIT_FALLS) || comes_back(prog, i, covered)) &&
-		    same_section(prog, i, i + 1) && runs_on(prog, u)) {
-			join[i] = 1;
-			*any = true;
+		bool falls = u->flags & ICF_UNIT_FALLS;
+		if ((falls || comes_back(prog, i, covered)) && same_section(prog, i, i + 1) &&
+		    runs_on(prog, u)) {
+			/* What is not understood stays, and so does what it may run into. */
+			if (!falls && u->kind == ICF_UNIT_OPAQUE)
+				pin(prog, i + 1);
+			else {
+				join[i] = 1;
+				*any = true;
+			}
 		}
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++) {
@@ -227,12 +241,6 @@ struct elfrw_err *icf_glue_units(struct icf_program *prog)
 	bool any;
 	ELFRW_TRY(glue_once(prog, &any));
 	return prog->inferred ? icf_check_entered(prog) : NULL;
-}
-
-static void pin(struct icf_program *prog, uint32_t i)
-{
-	if (i != ICF_NONE)
-		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
 }
 
 struct job {

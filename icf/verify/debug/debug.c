@@ -282,7 +282,8 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		cut_units(in, &job);
 		err = elfrw_parallel(v->threads, job.n, check_part, &job);
 	}
-	for (size_t p = 0; p < job.n && job.part && job.log; p++) {
+	/* Without memory, the last parts were not made. */
+	for (size_t p = 0; p < job.n && job.part && job.part[p].log; p++) {
 		struct elfrw_err *e = merge_part(&all, &job.part[p], &place[p]);
 		err = err ? err : e;
 	}

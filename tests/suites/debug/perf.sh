@@ -185,7 +185,8 @@ if [ -f $p ]; then
 	# An address whose place cannot be found: one message.
 	sed "s/+0x/+0x1/" in.txt >odd.txt
 	"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
-	check perf/odd "$(wc -l <err) lines: $(first_line err)" [ "$?:$(grep -c 'left as they are' err):$(wc -l <err)" = 0:1:1 ]
+	rc=$?
+	check perf/odd "$(wc -l <err) lines: $(first_line err)" [ "$rc:$(grep -c 'left as they are' err):$(wc -l <err)" = 0:1:1 ]
 	"$ICFOLD" symbolize --perf -e ./nowhere in.txt >out.txt 2>err
 	check perf/no-file "rc $?: $(first_line err)" [ "$(grep -c nowhere err)" = 1 ]
 	"$ICFOLD" symbolize --perf -e spingfPIEpie in.txt >out.txt 2>err

@@ -144,7 +144,8 @@ else
 	# Notes with relocations, and folding in place.
 	for o in --emit-relocs --in-place; do
 		"$ICFOLD" --icf=all $o probes -o probes.out 2>log && "$ICFOLD" verify --icf=all probes probes.out >log 2>&1 && [ "$(./probes.out)" = "$want" ]
-		check "kin/probes/$o" "$(grep ': ' log | head -n 1)" test $? = 0
+		rc=$?
+		check "kin/probes/$o" "$(grep ': ' log | head -n 1)" test $rc = 0
 	done
 fi
 

@@ -118,7 +118,8 @@ pair() {
 	if have eu-unstrip; then
 		eu-unstrip -o in.whole in in.debug >log 2>&1 && eu-unstrip -o out.whole got/out got/out.debug >>log 2>&1 &&
 			"$ICFOLD" verify in.whole out.whole >>log 2>&1
-		check "$name/unstrip" "$(tail -n 1 log)" test $? = 0
+		rc=$?
+		check "$name/unstrip" "$(tail -n 1 log)" test $rc = 0
 	fi
 	[ -n "$quick" ] && return
 	nm got/out.debug | awk '$2 ~ /^[tTwW]$/ && $1 ~ /^0/ { print "0x" $1 }' >addresses

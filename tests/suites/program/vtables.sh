@@ -50,7 +50,8 @@ one() { # NAME COMPILER FLAG...
 	check "vtables/$n/stats" "not $note" [ "$(key "$n.json" vtables) $(key "$n.json" vtables_left_out)" = "$note" ]
 	check "vtables/$n/runs" "another result" [ "$("./$n")" = "$("./$n.with")" ]
 	"$ICFOLD" verify "$n" "$n.with" >log 2>&1
-	check "vtables/$n/verify" "$(tail -n 1 log)" [ $? = 0 ]
+	rc=$?
+	check "vtables/$n/verify" "$(tail -n 1 log)" [ $rc = 0 ]
 	tool "vtables/$n/readelf" readelf --debug-dump=info
 	tool "vtables/$n/eu-readelf" eu-readelf --debug-dump=info
 	tool "vtables/$n/gdb" gdb -nx -batch -ex 'set complaints 100' -ex 'maint expand-symtabs' -ex 'ptype Both' -ex 'break kinds.h:14'
@@ -75,12 +76,14 @@ if g++ -g -O1 "$FIXTURES/calls_gcc/shapes.cc" -Wl,--emit-relocs -o $n 2>log && "
 	if out=$(python3 "$TESTS/judges/vtables.py" $n $n.with $n.map 2>&1); then ok "vtables/shapes: $out"; else not_ok vtables/shapes "$(head -n 3 <<<"$out" | tr '\n' ' ')"; fi
 	for policy in alias drop; do
 		"$ICFOLD" -q --debug-folded=$policy --emit-vtables $n -o $n.$policy 2>log && "$ICFOLD" verify $n $n.$policy >log 2>&1
-		check vtables/$policy/verify "$(tail -n 1 log)" [ $? = 0 ]
+		rc=$?
+		check vtables/$policy/verify "$(tail -n 1 log)" [ $rc = 0 ]
 		if out=$(python3 "$TESTS/judges/vtables.py" $n $n.$policy $n.map 2>&1); then ok "vtables/$policy: $out"; else not_ok "vtables/$policy" "$(head -n 3 <<<"$out" | tr '\n' ' ')"; fi
 	done
 	if have gdb-add-index && cp $n indexed && gdb-add-index indexed >log 2>&1 && readelf -SW indexed | grep -q gdb_index; then
 		"$ICFOLD" -q --emit-vtables --debug-folded=drop indexed -o indexed.with 2>log && "$ICFOLD" verify indexed indexed.with >log 2>&1
-		check vtables/gdb-index "$(tail -n 1 log)" [ $? = 0 ]
+		rc=$?
+		check vtables/gdb-index "$(tail -n 1 log)" [ $rc = 0 ]
 		out=$(gdb -nx -batch -ex 'ptype Box' indexed.with 2>&1)
 		check vtables/gdb-index/gdb "$(head -n 1 <<<"$out")" grep -q 'class Box : public Shape\|struct Box : public Shape' <<<"$out"
 	else

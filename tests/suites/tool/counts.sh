@@ -56,7 +56,8 @@ a, b = map(total, sys.argv[1:])
 print(a, b)
 sys.exit(a != b)
 END
-	check counts/sum "$(first_line log)" test $? = 0
+	rc=$?
+	check counts/sum "$(first_line log)" test $rc = 0
 	check counts/undecided "$(cat thunks/said)" grep -qE ': [0-9]{3} calls: [0-9]{3} of shared code, [0-9]{1,2} undecided' thunks/said
 	number=$(sed -n 's/.*fn=(\([0-9]*\)) leaf_b$/\1/p' thunks/ours.out)
 	check counts/line "the line of the kept function: $(grep -A1 "^fn=($number)" thunks/ours.out | tail -n 1)" grep -qE '^0x[0-9a-f]+ 9 [0-9]+$' <(grep -A1 "^fn=($number)" thunks/ours.out)
@@ -121,7 +122,8 @@ profile() {
 }
 if have gprof && build arcs all -pg -pie -fPIE "$src" && profile arcs; then
 	python3 gmon.py arcs/old arcs/{old,ours,new}.gmon leaf_b caller_b tail_a tail_b ping_a ping_b cold_a cold_b order_a >log 2>&1
-	check counts/gmon "$(tail -n 1 log)" test $? = 0
+	rc=$?
+	check counts/gmon "$(tail -n 1 log)" test $rc = 0
 	check counts/gmon-said "$(cat arcs/said)" grep -qE ': [0-9]{3} calls: [0-9]{3} of shared code, [1-9][0-9]? undecided' arcs/said
 	for f in old ours; do gprof -b -p arcs/old arcs/$f.gmon 2>log | awk '/ (leaf_b|ping_.|cold_.|tail_.|caller_b)$/ { print $NF, $4 }' | sort >arcs/$f.flat; done
 	check counts/gprof "$(tr '\n' ' ' <arcs/ours.flat)" bash -c "cmp -s arcs/old.flat arcs/ours.flat && [ \$(wc -l <arcs/ours.flat) = 8 ]"

@@ -233,7 +233,8 @@ bad = [(w, g) for w, g in zip(want, got) if w != g]
 print(len(want), len(got), "lines", len(bad), "differ", bad[:1])
 sys.exit(bool(bad) or len(want) != len(got) or not at)
 END
-check profile/forward "$(first_line log)" test $? = 0
+rc=$?
+check profile/forward "$(first_line log)" test $rc = 0
 
 # ---- outputs, and who reads them -----------------------------------------------------------------------------------------------
 translate -q pie/new/p pie/new.txt >kept.txt
@@ -367,7 +368,8 @@ changed = sum(out[n] != new[n] for n in out)
 print(len(out), "samples", changed, "changed", bad[:2])
 sys.exit(bool(bad) or len(out) < 40 or not changed)
 END
-check profile/names "$(first_line log)" test $? = 0
+rc=$?
+check profile/names "$(first_line log)" test $rc = 0
 translate -q pie/new/p <named.new >a 2>log
 cat named.new | translate -q pie/new/p - >b 2>>log
 check profile/input "standard input" cmp -s a b

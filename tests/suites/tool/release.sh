@@ -56,7 +56,8 @@ packages() {
 	ok release/deb
 	if have lintian; then
 		lintian --allow-root --fail-on error,warning deb/*.changes >lintian.log 2>&1
-		check release/lintian "$(head -n 1 lintian.log)" [ $? = 0 ]
+		rc=$?
+		check release/lintian "$(head -n 1 lintian.log)" [ $rc = 0 ]
 	else
 		skip release/lintian "no lintian"
 	fi
@@ -73,7 +74,8 @@ packages() {
 	fi
 	ok release/system/install
 	inside sh /tmp/smoke >smoke.log 2>&1
-	check release/system/smoke "$(tail -n 1 smoke.log)" [ $? = 0 ]
+	rc=$?
+	check release/system/smoke "$(tail -n 1 smoke.log)" [ $rc = 0 ]
 	check release/system/man "no manual page" [ "$(inside man -w icfold icfold-verify 3 icfold 2>/dev/null | grep -c gz)" = 3 ]
 	inside apt-get purge -y icfold libicfold1 libicfold-dev python3-icfold >in.log 2>&1
 	check release/system/purge "$(find system -name '*icfold*' -path '*/usr/*' | head -n 3)" [ -z "$(find system/usr system/etc system/var/lib/dpkg/info -name '*icfold*')" ]
