@@ -42,7 +42,11 @@ trace() {
 	local n=$1
 	shift
 	"$ICFOLD" dump --groups --json "$n/new/p" | jq -r '.groups[].members[] | select(.thunk) | .thunk' |
-		python3 -c 'import sys; [print("%x %x" % (int(l, 16), int(l, 16) + 16)) for l in sys.stdin]' >"$n/thunks"
+		python3 -c 'import sys
+fini = int(sys.argv[1] or "0", 16)
+for l in sys.stdin:
+    at = int(l, 16)
+    print("%x %x" % (at, fini if at < fini < at + 16 else at + 16))' "$(nm "$n/new/p" | awk '$3 == "_fini" { print $1 }')" >"$n/thunks"
 	stepped "$n/old/p" "$@" >"$n/old.txt" 2>log && stepped "$n/new/p" "$@" -t "$n/thunks" >"$n/new.txt" 2>>log
 }
 translate() { "$ICFOLD" profile "$@"; }
