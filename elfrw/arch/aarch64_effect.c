@@ -131,8 +131,6 @@ static void bitfield(uint32_t w, struct elfrw_effect *e)
 		e->from = (uint8_t)((imms + 1) / 8);
 	} else if (imms < immr && a != NO) {
 		with_number(e, ELFRW_OP_SHL, dst, a, last + 1 - immr);
-	} else if (opc == 2 && a != NO && imms - immr < 32) {
-		with_number(e, ELFRW_OP_FIELD, dst, a, (INT64_C(2) << (imms - immr)) - 1);
 	} else {
 		name(e, ELFRW_OP_OTHER, dst, a, NO);
 	}

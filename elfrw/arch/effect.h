@@ -36,7 +36,6 @@ enum elfrw_op {
 	ELFRW_OP_XOR,
 	ELFRW_OP_NEG,
 	ELFRW_OP_SHL,    /* DST = A, or low bits of it, shifted left by B */
-	ELFRW_OP_FIELD,  /* DST = some bits of A, moved to the right; B: the mask of their width */
 	ELFRW_OP_MUL,    /* the product's low half */
 	ELFRW_OP_DIVIDE, /* `writes` has the results; faults on zero */
 	ELFRW_OP_CMP,    /* A - B, for the flags alone */

@@ -189,7 +189,6 @@ static void of_result(const struct icf_program *prog, const struct elfrw_insn *i
 		if (e->flags & ELFRW_EFFECT_IMM)
 			d->kind = of_sum(e);
 		break;
-	case ELFRW_OP_FIELD:
 	case ELFRW_OP_AND:
 		if (e->flags & ELFRW_EFFECT_IMM) {
 			d->kind = ICF_DEF_SMALL;

@@ -121,14 +121,7 @@ static void numbers(void **state)
 	      /* lsl x0, x1, 3; lsr x0, x1, 3; bfi x0, x1, 8, 8 */
 	      { 0xd37df020, ELFRW_OP_SHL, 8, 0, 1, NO, IMM, 0, 0, R(1), R(0), 3, 0 },
 	      { 0xd343fc20, ELFRW_OP_OTHER, 8, 0, 1, NO, 0, 0, 0, R(1), R(0), 0, 0 },
-	      { 0xb3781c20, ELFRW_OP_OTHER, 8, 0, 1, 0, 0, 0, 0, R(0) | R(1), R(0), 0, 0 },
-	      /* ubfx w0, w1, 5, 4; lsr w0, w1, 28; ubfx x0, x1, 7, 32; ubfx x0, x1, 7, 33;
-	       * sbfx w0, w1, 5, 4 */
-	      { 0x53052020, ELFRW_OP_FIELD, 4, 0, 1, NO, IMM, 0, 0, R(1), R(0), 15, 0 },
-	      { 0x531c7c20, ELFRW_OP_FIELD, 4, 0, 1, NO, IMM, 0, 0, R(1), R(0), 15, 0 },
-	      { 0xd3479820, ELFRW_OP_FIELD, 8, 0, 1, NO, IMM, 0, 0, R(1), R(0), 0xffffffff, 0 },
-	      { 0xd3479c20, ELFRW_OP_OTHER, 8, 0, 1, NO, 0, 0, 0, R(1), R(0), 0, 0 },
-	      { 0x13052020, ELFRW_OP_OTHER, 4, 0, 1, NO, 0, 0, 0, R(1), R(0), 0, 0 });
+	      { 0xb3781c20, ELFRW_OP_OTHER, 8, 0, 1, 0, 0, 0, 0, R(0) | R(1), R(0), 0, 0 });
 }
 
 static void memory(void **state)
