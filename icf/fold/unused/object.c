@@ -17,11 +17,11 @@
  *     section need no relocation.  If a target is no address point, it may be an anchor, from which
  *     the code reaches all objects of its input section: merged globals, section anchors, distances
  *     between objects.  GCC's anchors for AArch64 may be address points: there, what has no name
- * may be an anchor anywhere (local classes of one file: it counts from the first table).  All
- * objects around it live together, up to one that is known to have an input section of its own
- * (weak symbols of C++ have: the linker chooses among such sections), or to come from another
- * object file: behind a local object of one file, a local object of another one is in another input
- * section.
+ *     may be an anchor anywhere (local classes of one file: it counts from the first table).  All
+ *     objects around it live together, up to one that is known to have an input section of its own
+ *     (weak symbols of C++ have: the linker chooses among such sections), or to come from another
+ *     object file: behind a local object of one file, a local object of another one is in another
+ *     input section.
  *   - A label without type or size may delimit a list that the program walks through, as
  *     __start_NAME and a linker script's labels do: all objects of its section are used.
  *   - What is exported is used: other modules find it by name, COPY relocations by address.

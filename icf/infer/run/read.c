@@ -105,7 +105,9 @@ static inline void keep(struct block *b, uint64_t va, uint64_t w)
 {
 	b->va[b->n] = va;
 	b->word[b->n] = w;
-	b->n += (w != 0) & (icf_run_in(&b->back, w) | icf_run_in(&b->on, w));
+	unsigned near = icf_run_in(&b->back, w);
+	near |= icf_run_in(&b->on, w); /* no branch */
+	b->n += (w != 0) & near;
 }
 
 /* Reads words of B's ranges.  Of 8 bytes the lower 4 show most that are not in them. */
