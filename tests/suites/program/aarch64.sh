@@ -4,34 +4,9 @@
 # of it with other flags for the compilers and linkers; with PIECE=3/20 the third of twenty parts of each.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool aarch64
-make_work
-always_fold
-bad=$(use_target aarch64)
-[ -z "$bad" ] || { skip aarch64 "$bad"; finish; }
-use_target aarch64
-cd "$WORK" || exit 1
-
-# run_both NAME [MODE]: folds NAME, proves it, and compares what both print.
-run_both() {
-	local name=$1 mode=${2:-safe}
-	if ! "$ICFOLD" -q --icf="$mode" "$name" -o "$name.out" >"$name.log" 2>&1; then
-		not_ok "$name/$mode" "icfold: $(first_line "$name.log")"
-	elif ! "$ICFOLD" verify --icf="$mode" "$name" "$name.out" >"$name.verdict" 2>&1; then
-		not_ok "$name/$mode" "verify: $(grep ': ' "$name.verdict" | head -n 1 | cut -c 1-200)"
-	elif ! run_program "$name.want" pie "./$name"; then
-		not_ok "$name/$mode" "unfolded, it ends with $?"
-	elif ! run_program "$name.got" pie "./$name.out"; then
-		not_ok "$name/$mode" "folded, it ends with $?"
-	elif ! cmp -s "$name.want" "$name.got"; then
-		not_ok "$name/$mode" "$(diff "$name.want" "$name.got" | sed -n 2,3p | tr '\n' ' ')"
-	else
-		ok "$name/$mode"
-	fi
-}
-
-# address FILE SYMBOL
-address() { readelf -sW "$1" | awk -v s="$2" '$8 == s { print $2; exit }'; }
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
+a64_suite aarch64
 
 # --- twins: the program that most of this folds --------------------------------------------------------------------------
 cat >twins.c <<'END'
@@ -55,7 +30,7 @@ while read -r name flags; do
 	fi
 	run_both "$name"
 	# Functions with literals among their code stay.
-	[ "$name" = twins.large ] || check "$name/folds" "nothing is folded" test "$(stat -c %s "$name.log")" = 0 -a -n "$("$ICFOLD" dump --groups "$name.out" | grep -w folded)"
+	[ "$name" = twins.large ] || check "$name/folds" "nothing is folded" test "$(stat -c %s "$name.log")" = 0 -a -n "$(all_folded "$name.safe")"
 done <<'END'
 twins.pages4 -Wl,-z,max-page-size=4096
 twins.pages16 -Wl,-z,max-page-size=16384
@@ -68,9 +43,9 @@ twins.relr -Wl,-z,pack-relative-relocs
 END
 
 # The thunk of a function with a landing pad begins with one.
-thunk=$(readelf -sW twins.protected.out | awk '($8 == "one" || $8 == "two") && $3 == 8 { print $2; exit }')
+thunk=$(readelf -sW twins.protected.safe | awk '($8 == "one" || $8 == "two") && $3 == 8 { print $2; exit }')
 check thunk/landing-pad "its first instruction is no bti c" \
-	grep -q 'bti	c' <(objdump -d --start-address=0x"$thunk" --stop-address=$((0x$thunk + 4)) twins.protected.out)
+	grep -q 'bti	c' <(objdump -d --start-address=0x"$thunk" --stop-address=$((0x$thunk + 4)) twins.protected.safe)
 
 # Without mapping symbols, relocations do not tell data from code.
 strip -w -N '$x*' -N '$d*' twins.pages4 -o nomapping
@@ -127,24 +102,13 @@ int main(void) { printf("%ld %ld %ld\n", first(1), second(2), victim(3)); return
 END
 gcc -O1 erratum.c erratum.s -Wl,--emit-relocs -o erratum
 run_both erratum
-was=$((0x$(address erratum victim) + 8 & 0xfff)) now=$((0x$(address erratum.out victim) + 8 & 0xfff))
-check erratum/moved "victim stays" test "$(address erratum victim)" != "$(address erratum.out victim)"
+was=$(($(address_of erratum victim) + 8 & 0xfff)) now=$(($(address_of erratum.safe victim) + 8 & 0xfff))
+check erratum/moved "victim stays" test "$(address_of erratum victim)" != "$(address_of erratum.safe victim)"
 check erratum/place "adrp at $now of its page, before at $was" test $now != 4088 -a $now != 4092 -a $was != 4088 -a $was != 4092
 
 # --- data among code -----------------------------------------------------------------------------------------------------
 # A literal pool, an island that two functions use, words that look like instructions, and a part of an address in each move.
-cat >data.s <<'END'
-	.macro function name
-	.p2align 4
-	.globl \name
-	.type \name, %function
-\name:
-	.cfi_startproc
-	.endm
-	.macro done name
-	.cfi_endproc
-	.size \name, . - \name
-	.endm
+cat macros.s - >data.s <<'END'
 	.text
 	function pool
 	ldr	x0, =0x123456789abcdef0
@@ -209,40 +173,12 @@ run_both data
 run_both data all
 # shellcheck disable=SC2016
 check data/mapping "other mapping symbols" \
-	test "$(readelf -sW data | grep -c ' \$[dx]$')" = "$(readelf -sW data.out | grep -c ' \$[dx]$')"
+	test "$(readelf -sW data | grep -c ' \$[dx]$')" = "$(readelf -sW data.all | grep -c ' \$[dx]$')"
 
 # --- literal pools -------------------------------------------------------------------------------------------------------
 # Behind, between and in front of functions, for one or two of them; addresses, numbers, distances of 1 to 8 bytes from elsewhere.  With
 # and without relocations, functions with a pool stay, and so does what its words lead to.  Twins around them fold.
-cat >pools.s <<'END'
-	.macro function name
-	.p2align 4
-	.globl \name
-	.hidden \name
-	.type \name, %function
-\name:
-	.cfi_startproc
-	.endm
-	.macro done name
-	.cfi_endproc
-	.size \name, . - \name
-	.endm
-	.macro twin name
-	function \name
-	.rept 7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
-	done \name
-	.endm
-	.macro leaf name, number
-	function \name
-	add	x0, x0, #\number
-	ret
-	done \name
-	.endm
+cat macros.s - >pools.s <<'END'
 	.text
 	twin	twin_a
 	leaf	leaf_a, 5
@@ -343,20 +279,19 @@ for kind in nopie pie; do
 		run_both "$name"
 		run_both "$name" all
 	done
-	"$ICFOLD" -v "$name" -o pools.out 2>pools.said
+	"$ICFOLD" -v "$name" -o "$name.out" 2>pools.said
 	check "pools.$kind/reason" "$(first_line pools.said)" grep -q 'data among code, pinned' pools.said
 done
 name=pools.nopie.emit-relocs
 check pools/audit "no such reason" grep -q 'data among code, pinned' <("$ICFOLD" audit "$name")
-"$ICFOLD" -q --icf=all "$name" -o pools.out
-check pools/folds "nothing" grep -qw folded <("$ICFOLD" dump --groups pools.out)
+check pools/folds "nothing" test -n "$(all_folded "$name.all")"
 # Each word of a pool: another number, another address, another distance.
 if have python3; then
-	base=$(readelf -SW pools.out | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".text" { print "0x" $4 " - 0x" $3 }')
+	base=$(readelf -SW "$name.all" | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".text" { print "0x" $4 " - 0x" $3 }')
 	for word in island front far table; do
-		cp pools.out pools.wrong
+		cp "$name.all" pools.wrong
 		python3 -c 'import sys; f = open("pools.wrong", "r+b"); at = int(sys.argv[1]); f.seek(at); b = f.read(1)[0] ^ 8; f.seek(at); f.write(bytes([b]))' \
-			$((0x$(address pools.out $word) + base))
+			$(($(address_of "$name.all" $word) + base))
 		check "pools/mutant $word" "verify calls it equal" \
 			test "$("$ICFOLD" verify --icf=all "$name" pools.wrong >/dev/null 2>&1; echo $?)" = 1
 	done
@@ -365,7 +300,7 @@ fi
 # --- signed return addresses ---------------------------------------------------------------------------------------------
 # DW_CFA_AARCH64_negate_ra_state (0x2d) and .._with_pc (0x2c), which stands for its own place, with remembered rows.  Equal functions fold;
 # those that differ only in that operation, or in its place, do not.
-cat >signed.s <<'END'
+cat macros.s - >signed.s <<'END'
 	.macro signed name, operation, early=0
 	.p2align 4
 	.globl \name
@@ -380,26 +315,17 @@ cat >signed.s <<'END'
 	.ifeq \early
 	.cfi_escape \operation
 	.endif
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	.cfi_remember_state
 	cbz	x0, 1f
 	bl	leaf
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	hint	#29
 	.cfi_escape \operation
 	ret
 1:	.cfi_restore_state
 	add	x0, x0, #9
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	hint	#29
 	.cfi_escape \operation
 	ret
@@ -428,8 +354,8 @@ END
 if have ld.lld && gcc -O1 signed.c signed.s -fuse-ld=lld -Wl,--emit-relocs -o signed 2>signed.log; then
 	run_both signed
 	run_both signed all
-	check signed/folds "$("$ICFOLD" dump --groups signed.out | awk '$1 == "folded" { printf "%s ", $4 }')" \
-		test "$("$ICFOLD" dump --groups signed.out | awk '$1 == "folded" { printf "%s ", $4 }')" = "plain_b, with_b, "
+	check signed/folds "$(all_folded signed.all)" \
+		test "$(all_folded signed.all)" = "plain_b, with_b, "
 else
 	skip signed "does not link"
 fi

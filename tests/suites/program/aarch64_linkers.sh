@@ -3,42 +3,9 @@
 # Cortex-A53, guarded pages, references at the end of their reach.  Built by cross compilers, run by qemu.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool aarch64_linkers
-make_work
-always_fold
-bad=$(use_target aarch64)
-[ -z "$bad" ] || { skip aarch64_linkers "$bad"; finish; }
-use_target aarch64
-cd "$WORK" || exit 1
-
-# run_both NAME [MODE]: folds NAME, proves it, and compares what both print.
-run_both() {
-	local name=$1 mode=${2:-safe}
-	if ! "$ICFOLD" -q --icf="$mode" "$name" -o "$name.$mode" >"$name.log" 2>&1; then
-		not_ok "$name/$mode" "icfold: $(first_line "$name.log")"
-	elif ! "$ICFOLD" verify --icf="$mode" "$name" "$name.$mode" >"$name.verdict" 2>&1; then
-		not_ok "$name/$mode" "verify: $(grep ': ' "$name.verdict" | grep -v '^symb' | head -n 1 | cut -c 1-200)"
-	elif ! $RUN ${CPU:+-cpu "$CPU"} "./$name" >"$name.want" 2>&1; then
-		not_ok "$name/$mode" "unfolded, it ends with $?"
-	elif ! $RUN ${CPU:+-cpu "$CPU"} "./$name.$mode" >"$name.got" 2>&1; then
-		not_ok "$name/$mode" "folded, it ends with $?"
-	elif ! cmp -s "$name.want" "$name.got"; then
-		not_ok "$name/$mode" "$(diff "$name.want" "$name.got" | sed -n 2,3p | tr '\n' ' ')"
-	else
-		ok "$name/$mode"
-	fi
-}
-
-# folded FILE NAME...: are these functions among the folded ones?
-folded() {
-	local file=$1 list
-	list=$("$ICFOLD" dump --groups "$file" 2>/dev/null | awk '$1 == "folded" { print $4 }' | tr -d ,)
-	shift
-	while [ $# -gt 0 ]; do
-		grep -qx "$1" <<<"$list" || return 1
-		shift
-	done
-}
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
+a64_suite aarch64_linkers
 
 # link NAME LINKER FLAG...: the sources that NAME begins with; skips what the linker cannot do.
 link() {
@@ -47,56 +14,6 @@ link() {
 	gcc -O1 "${name%%.*}.c" "${name%%.*}.s" "-fuse-ld=$ld" -Wl,--emit-relocs "$@" -o "$name" >"$name.log" 2>&1 && return
 	skip "$name" "does not link: $(grep -v '^$' "$name.log" | tail -n 2 | head -n 1 | cut -c 1-120)"
 	return 1
-}
-
-cat >macros.s <<'END'
-	.macro function name
-	.p2align 4
-	.globl \name
-	.hidden \name
-	.type \name, %function
-\name:
-	.cfi_startproc
-	.endm
-	.macro done name
-	.cfi_endproc
-	.size \name, . - \name
-	.endm
-	.macro twin name
-	function \name
-	.rept 7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
-	done \name
-	.endm
-	.macro caller name, to
-	function \name
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
-	bl	\to
-	add	x0, x0, #1
-	bl	\to
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
-	ret
-	done \name
-	.endm
-END
-
-# main_of NAME...: a program that calls these functions.
-main_of() {
-	echo '#include <stdio.h>'
-	printf 'extern __attribute__((visibility("hidden"))) long %s(long);\n' "$@"
-	echo 'int main(void) {'
-	printf 'printf("%%ld\\n", %s(7));\n' "$@"
-	echo 'return 0; }'
 }
 
 # --- calls over more than 128 MiB ----------------------------------------------------------------------------------------
@@ -236,7 +153,7 @@ void _start(void)
 }
 END
 if gcc -O2 -fno-ipa-icf -fno-stack-protector -mbranch-protection=standard -nostdlib -static -fno-pie -Wl,--emit-relocs,-z,force-bti guarded.c -o guarded >guarded.log 2>&1; then
-	CPU=max run_both guarded
+	QEMU_CPU=max run_both guarded
 	check guarded/folds "twins stay" folded guarded.safe two three
 	# The judge can fail: without the landing pad of a thunk the program ends.
 	at=0x$(readelf -sW guarded.safe | awk '$8 == "two" { print $2 }')
@@ -272,12 +189,7 @@ cat macros.s - >reach.s <<'END'
 	.type	own, %function
 own:	.cfi_startproc
 .Lkept_b:
-	.rept 7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
+	rounds
 	.cfi_endproc
 	.size	own, . - own
 	twin	spare_a
@@ -314,10 +226,7 @@ done
 cat macros.s - >got.s <<'END'
 	.text
 	function picks
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	and	x1, x0, #3
 	adrp	x2, .Lcases
 	add	x2, x2, #:lo12:.Lcases
@@ -334,10 +243,7 @@ cat macros.s - >got.s <<'END'
 	adrp	x2, :got:target
 	ldr	x2, [x2, #:got_lo12:target]
 	blr	x2
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	ret
 	done picks
 	.section .rodata

@@ -4,30 +4,12 @@
 # marked as data, other kinds of frames.  Built by cross compilers, run by qemu.  AARCH64=full: with all linkers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/lib/elf.sh
-. "$TESTS/lib/elf.sh"
-need_tool aarch64_traps
-make_work
-always_fold
-bad=$(use_target aarch64)
-[ -z "$bad" ] || { skip aarch64_traps "$bad"; finish; }
-use_target aarch64
-cd "$WORK" || exit 1
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
+a64_suite aarch64_traps
 
 # fold_both FILE: folds it in both modes, into FILE.safe and FILE.all, and proves it.
-fold_both() {
-	local mode
-	for mode in safe all; do
-		if ! "$ICFOLD" -q --icf=$mode "$1" -o "$1.$mode" >"$1.log" 2>&1; then
-			not_ok "$1/$mode" "icfold: $(first_line "$1.log")"
-		elif ! "$ICFOLD" verify --icf=$mode "$1" "$1.$mode" >"$1.verdict" 2>&1; then
-			not_ok "$1/$mode" "verify: $(grep ': ' "$1.verdict" | grep -v '^symb' | head -n 1 | cut -c 1-200)"
-		else
-			continue
-		fi
-		return 1
-	done
-}
+fold_both() { fold_to "$1" safe && fold_to "$1" all; }
 # same FILE [LIBRARY]: the program FILE, with the folded LIBRARY or folded itself, prints what it did.
 same() {
 	local f=$1 lib=${2:-} mode
@@ -43,13 +25,6 @@ same() {
 	done
 	ok "$f${lib:+/$lib}"
 }
-# folded FILE NAME...: are these functions among the folded ones?
-folded() {
-	local file=$1 name
-	shift
-	for name; do [[ " $(all_folded "$file")," == *" $name,"* ]] || return 1; done
-}
-all_folded() { "$ICFOLD" dump --groups "$1" 2>/dev/null | awk '$1 == "folded" { printf "%s ", $4 }'; }
 # built NAME COMMAND...: COMMAND builds NAME.  A share of all, unless AARCH64=full.
 built() {
 	local name=$1
@@ -61,38 +36,6 @@ built() {
 	"$@" >"$name.log" 2>&1 && return
 	skip "$name" "does not build: $(grep -v '^$' "$name.log" | grep -i -m 1 -E 'error|unsupp|unrec|sorry' | cut -c 1-120)"
 	return 1
-}
-
-cat >macros.s <<'END'
-	.macro function name
-	.p2align 4
-	.globl \name
-	.hidden \name
-	.type \name, %function
-\name:
-	.cfi_startproc
-	.endm
-	.macro done name
-	.cfi_endproc
-	.size \name, . - \name
-	.endm
-	.macro twin name
-	function \name
-	.rept 7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
-	done \name
-	.endm
-END
-main_of() {
-	echo '#include <stdio.h>'
-	printf 'extern __attribute__((visibility("hidden"))) long %s(long);\n' "$@"
-	echo 'int main(void) {'
-	printf 'printf("%%ld\\n", %s(7));\n' "$@"
-	echo 'return 0; }'
 }
 
 # --- switches that end a function ------------------------------------------------------------------------------------------
@@ -151,12 +94,7 @@ table.\name: .\width (1b - 7b) / 4, (2b - 7b) / 4, (3b - 7b) / 4, (9b - 7b) / 4
 	.hidden	behind4
 	.globl	behind4
 behind4: .cfi_startproc
-	.rept 7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
+	rounds
 	done	behind4
 	function jumps
 	br	x1
@@ -309,7 +247,7 @@ done
 
 # --- other procedure call standards ---------------------------------------------------------------------------------------
 # Calls of these through the PLT must not be bound lazily: each name keeps its mark, and the file its tag.
-cat >variant.s <<'END'
+cat macros.s - >variant.s <<'END'
 	.macro	vector name
 	.p2align 4
 	.globl	\name
@@ -331,10 +269,7 @@ cat >variant.s <<'END'
 	.globl	calls
 	.type	calls, %function
 calls:	.cfi_startproc
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	fmov	d8, #2.0
 	fmov	d16, #3.0
 	fmov	d0, #1.0
@@ -404,16 +339,10 @@ done
 # The key of a signature, and tagged frames, are part of a function, although its code is the same.
 cat macros.s - >frames.s <<'END'
 	.macro	body name
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	add	x0, x0, x0, lsl #3
 	bl	twin_a
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	ret
 	done \name
 	.endm
@@ -493,31 +422,19 @@ cat macros.s - >marks.s <<'END'
 	done instructions
 	twin	twin_c
 	function weak_a
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	bl	nowhere
 	add	x0, x0, #9
 	bl	twin_c
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	ret
 	done weak_a
 	function weak_b
-	stp	x29, x30, [sp, #-16]!
-	.cfi_def_cfa_offset 16
-	.cfi_offset x29, -16
-	.cfi_offset x30, -8
+	link
 	bl	nowhere
 	add	x0, x0, #9
 	bl	twin_b
-	ldp	x29, x30, [sp], #16
-	.cfi_restore x29
-	.cfi_restore x30
-	.cfi_def_cfa_offset 0
+	unlink
 	ret
 	done weak_b
 	.section .note.GNU-stack, "", %progbits

@@ -5,6 +5,8 @@
 # therefore, although two functions in front of it are folded.  Each stub is judged twice: as icfold folds the program, and as an
 # icfold folds it that does not look at these words.  The latter must break the program, and the sound verifier must say so.
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
 need_tool distances
 make_work
 cd "$ROOT" || exit 1
@@ -14,16 +16,6 @@ plant distances/plant icf/refs/known 's/if (w == 0)/if (true)/' || finish
 # The functions around a stub; `target` is not next to it, and not as near as that another rule of unknown bytes keeps it.
 cat >"$WORK/frame.s" <<'END'
 	.section .note.GNU-stack, "", %progbits
-	.macro	function name
-	.p2align 4
-	.globl	\name
-	.hidden	\name
-	.type	\name, %function
-\name:
-	.endm
-	.macro	done name
-	.size	\name, . - \name
-	.endm
 	.macro	small name, number
 	function \name
 	step	\number
@@ -41,21 +33,11 @@ cat >"$WORK/frame.s" <<'END'
 	small	neighbour, 33
 	function stub
 END
-cat >"$WORK/aarch64.s" <<'END'
+cat "$TESTS/lib/a64.inc" - >"$WORK/aarch64.s" <<'END'
 	.macro	step number
 	add	x0, x0, #\number
 	eor	x0, x0, #7
 	ret
-	.endm
-	.macro	twin name
-	function \name
-	.rept	7
-	add	x0, x0, x0, lsl #2
-	eor	x0, x0, #255
-	.endr
-	add	x0, x0, #1
-	ret
-	done	\name
 	.endm
 	.macro	go word, width
 	\width	x16, \word
@@ -67,6 +49,16 @@ cat >"$WORK/aarch64.s" <<'END'
 	.endm
 END
 cat >"$WORK/x86_64.s" <<'END'
+	.macro	function name
+	.p2align 4
+	.globl	\name
+	.hidden	\name
+	.type	\name, %function
+\name:
+	.endm
+	.macro	done name
+	.size	\name, . - \name
+	.endm
 	.macro	step number
 	lea	\number(%rdi), %rax
 	xor	$7, %rax
@@ -90,14 +82,7 @@ cat >"$WORK/x86_64.s" <<'END'
 	.byte	6, 6, 6
 	.endm
 END
-{
-	echo '#include <stdio.h>'
-	for f in gone_a gone_b before behind neighbour stub; do
-		echo "extern __attribute__((visibility(\"hidden\"))) long $f(long);"
-		calls="${calls:-} printf(\"%ld\\n\", $f(7));"
-	done
-	echo "int main(void) {$calls return 0; }"
-} >"$WORK/main.c"
+main_of gone_a gone_b before behind neighbour stub >"$WORK/main.c"
 
 # works PROGRAM: it prints what the unfolded one prints.
 works() { { $RUN "$1" >"$WORK/got" 2>&1; } 2>/dev/null && cmp -s "$WORK/want" "$WORK/got"; }

@@ -4,13 +4,9 @@
 # SHARE=REGEX: other combinations; SEEDS="1 2": other programs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool norelocs_a64
-make_work
-always_fold
-bad=$(use_target aarch64)
-[ -z "$bad" ] || { skip norelocs_a64 "$bad"; finish; }
-use_target aarch64
-cd "$WORK" || exit 1
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
+a64_suite norelocs_a64
 
 # run_one NAME IN OUT OPTIONS...: folds IN, proves it, and compares what it prints with $base.want.
 run_one() {
@@ -43,9 +39,6 @@ run_all() {
 	run_one "$1/in-place" "$1" "$1.place" --in-place
 	run_one "$1/stripped" "$1.stripped" "$1.stripped.out" --icf=all
 }
-
-# address FILE SYMBOL
-address() { readelf -sW "$1" | awk -v s="$2" '$8 == s { print $2; exit }'; }
 
 # folds NAME.OUT: how many functions are folded.
 folds() { "$ICFOLD" dump --groups "$1" 2>/dev/null | grep -cw folded; }
@@ -142,7 +135,7 @@ build whole <<'END'
 END
 check whole/compact "$(grep -m 1 place whole.all.log)" grep -q '^icfold: compact, references from the code' whole.all.log
 check whole/folds "$(folds whole.all) folded, 4 expected" test "$(folds whole.all)" -ge 4
-check whole/moves "it stays" test "$(address whole.all seven)" != "$(address whole seven)"
+check whole/moves "it stays" test "$(address_of whole.all seven)" != "$(address_of whole seven)"
 
 # A number is added to the address of a function: the sum is another one, and both stay.
 build sum <<'END'

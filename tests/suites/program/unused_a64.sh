@@ -4,14 +4,10 @@
 # UNUSED=full: more of all.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool unused_a64
-make_work
-always_fold
-bad=$(use_target aarch64)
-[ -z "$bad" ] || { skip unused_a64 "$bad"; finish; }
-use_target aarch64
+# shellcheck source=tests/lib/a64.sh
+. "$TESTS/lib/a64.sh"
+a64_suite unused_a64
 make_driver || { not_ok unused_a64 "cannot build the driver"; finish; }
-cd "$WORK" || exit 1
 # shellcheck source=tests/lib/unused.sh
 . "$TESTS/lib/unused.sh"
 
