@@ -8,6 +8,7 @@
 #   middle    a table of distances, with addresses in the middle of its entries: these end no table
 #   chance    bytes that code reads by an index and that look like a distance into a function that nobody calls
 #   landing   a jump table that leads into the middle of a part that begins with a landing pad
+#   shapes    tables of distances to functions in each shape, which no code reads (gen_shapes.py; for AArch64, too)
 # PARTS="same zeros" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -374,7 +375,7 @@ x86_only norelocs norelocs_a64
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same switches zeros middle chance landing}
+PARTS=${PARTS:-matrix same switches zeros middle chance landing shapes}
 
 if part_wanted matrix; then
 	# Both compilers, all linkers, O0, O2 and Os, all kinds of output.
@@ -392,6 +393,17 @@ part_wanted zeros && zeros_part
 part_wanted middle && middle_part
 part_wanted chance && chance_part
 part_wanted landing && landing_part
+if part_wanted shapes; then
+	if have python3; then
+		prefixes=(-)
+		have aarch64-linux-gnu-ld && prefixes+=(aarch64-linux-gnu-)
+		python3 "$TESTS/judges/gen_shapes.py" "$ICFOLD" "$WORK" "${prefixes[@]}" >"$WORK/result" 2>"$WORK/log" ||
+			echo "not ok shapes: $(tail -n 1 "$WORK/log")" >>"$WORK/result"
+		take '' "$WORK/result"
+	else
+		skip shapes "no python3"
+	fi
+fi
 if part_wanted switches; then
 	if have python3; then
 		# Seeds that once failed, each for another reason.
