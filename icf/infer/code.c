@@ -20,6 +20,7 @@ bool icf_trace_begin(struct icf_trace *t, uint64_t size)
 	size_t bytes = size / 8 + 1;
 	t->insn.len = 0;
 	t->inner = false;
+	t->distances = ICF_MAYBE;
 	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) ||
 	    !VEC_RESERVE(&t->insn, size / 3 + 16))
 		return false;

@@ -17,7 +17,8 @@ struct search {
 	uint32_t unit;
 	struct icf_trace *t;
 	unsigned steps;
-	bool past_calls; /* look behind calls of functions that may preserve the register */
+	bool past_calls;       /* look behind calls of functions that may preserve the register */
+	bool through[2][0x80]; /* from_jumps() was called; by its arguments */
 	struct icf_defs *out;
 };
 
@@ -138,6 +139,20 @@ static size_t from_edges(struct search *s, const struct icf_edge *edge, size_t n
 	return k - first;
 }
 
+/* Continues behind the indirect jumps: those that may lead anywhere if TOLD, else all.  Once for a
+ * register, since an interpreter has thousands of labels and as many jumps that may lead to each.
+ */
+static void from_jumps(struct search *s, bool told, unsigned r)
+{
+	const struct icf_trace *t = s->t;
+	const struct icf_indices *from = told ? &t->open : &t->jump;
+	if (s->through[told][r])
+		return;
+	s->through[told][r] = true;
+	for (size_t i = 0; i < from->v.len; i++)
+		later(s, from->v.data[i], (uint8_t)r);
+}
+
 /* Continues behind all predecessors of instruction K; PADS of them are exceptions.  Returns the
  * number of known paths. */
 static size_t join(struct search *s, size_t k, unsigned r, size_t pads)
@@ -151,9 +166,7 @@ static size_t join(struct search *s, size_t k, unsigned r, size_t pads)
 	bool label = icf_trace_bit(t->target.data, pos),
 	     told = known || (t->cases.len && !label && is_padding(s, k));
 	if (n == 0 && k > 0 && (told || !t->forward)) {
-		size_t others = told ? t->open.v.len : t->jump.v.len;
-		for (size_t i = 0; i < others; i++)
-			later(s, told ? t->open.v.data[i] : t->jump.v.data[i], (uint8_t)r);
+		from_jumps(s, told, r);
 		if (!t->jump.v.len)
 			add_def(s, (struct icf_def){ .kind = ICF_DEF_CUT });
 	}

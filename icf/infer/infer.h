@@ -26,13 +26,18 @@ struct icf_step {
 	uint8_t reg;
 };
 
+/* An answer that is kept. */
+enum { ICF_MAYBE, ICF_YES, ICF_NO };
+
 struct icf_indices {
 	VEC(uint32_t) v;
 };
 
 struct icf_trace {
 	VEC(struct icf_insn_at) insn;
-	bool inner; /* an instruction that is no branch refers to the unit, by one field */
+	bool inner;        /* an instruction that is no branch refers to the unit, by one field */
+	uint8_t distances; /* the unit loads distances from tables: ICF_MAYBE until asked (jump.c)
+			    */
 	VEC(struct icf_edge) edge;   /* by `to`; only after icf_trace_edges() */
 	VEC(struct icf_edge) sorted; /* room for sorting them */
 	struct icf_indices jump;     /* the indirect jumps; only after icf_trace_edges() */

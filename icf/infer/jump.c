@@ -86,9 +86,7 @@ static struct icf_jump unknown(void)
 	return (struct icf_jump){ .kind = ICF_JUMP_UNKNOWN };
 }
 
-/* Does the unit load distances from tables? */
-static bool loads_distances(const struct icf_program *prog, uint32_t unit,
-			    const struct icf_trace *t)
+static bool find_distances(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t)
 {
 	for (size_t i = 0; i < t->insn.len; i++) {
 		const struct elfrw_insn *in = &t->insn.data[i].in;
@@ -103,6 +101,14 @@ static bool loads_distances(const struct icf_program *prog, uint32_t unit,
 			return true;
 	}
 	return false;
+}
+
+/* Does the unit load distances from tables?  An interpreter asks for each of its jumps. */
+static bool loads_distances(const struct icf_program *prog, uint32_t unit, struct icf_trace *t)
+{
+	if (t->distances == ICF_MAYBE)
+		t->distances = find_distances(prog, unit, t) ? ICF_YES : ICF_NO;
+	return t->distances == ICF_YES;
 }
 
 static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
@@ -442,7 +448,7 @@ static struct icf_defs all_reaching(const struct icf_program *prog, uint32_t i, 
 }
 
 /* Is the effect of a jump to the value of ONE known? */
-static bool is_known(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+static bool is_known(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
 		     const struct icf_def *one)
 {
 	switch (one->kind) {

@@ -203,6 +203,7 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 			return &elfrw_err_nomem;
 	}
 	sort_places(&f->branches);
+	f->joins = ICF_MAYBE;
 	sort_places(&f->bases);
 	sort_places(&f->leas);
 	sort_places(&f->loads);
@@ -400,6 +401,20 @@ static bool is_cut(const struct icf_data_map *map, uint64_t base, uint64_t p)
 	       icf_bit(&map->named, p + 2) || icf_bit(&map->named, p + 3);
 }
 
+/* Does unit I (in f->t) jump to a unit such that one of the two jumps into the other's middle? */
+static bool joins_another(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	for (size_t k = 0; k < f->branches.v.len; k++) {
+		uint64_t to = f->branches.v.data[k];
+		uint32_t o =
+			to - u->start < u->end - u->start ? ICF_NONE : icf_unit_at(f->prog, to);
+		if (o != ICF_NONE && are_linked(f, i, o))
+			return true;
+	}
+	return false;
+}
+
 /* An offset between two labels of one unit survives a move of the unit.  An offset between a
  * function and its cold part does not, and no relocation reveals it.  FROM: the label to which
  * distances in data that the unit refers to are added.  *GOOD: they lead to labels of unit I, which
@@ -412,12 +427,10 @@ struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t fro
 	f->work += f->branches.v.len + f->bases.v.len;
 	if (f->work > MAX_WORK)
 		return NULL;
-	for (size_t k = 0; k < f->branches.v.len; k++) {
-		uint64_t to = f->branches.v.data[k];
-		uint32_t o = to - u->start < u->end - u->start ? ICF_NONE : icf_unit_at(prog, to);
-		if (o != ICF_NONE && are_linked(f, i, o))
-			return NULL;
-	}
+	if (f->joins == ICF_MAYBE)
+		f->joins = joins_another(f, i) ? ICF_YES : ICF_NO;
+	if (f->joins == ICF_YES)
+		return NULL;
 	for (size_t k = 0; k < f->bases.v.len; k++) {
 		uint64_t base = f->bases.v.data[k], word;
 		for (uint64_t p = base; !is_cut(f->map, base, p) && icf_distance_at(prog, p, &word);

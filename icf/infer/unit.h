@@ -40,6 +40,8 @@ struct icf_finder {
 		bool yes;
 	} linked[64];               /* answers of are_linked() */
 	struct icf_places branches; /* its jump targets and callees; ascending */
+	uint8_t joins; /* it and a unit in `branches` are joined by a jump into a middle: ICF_MAYBE
+			  until asked */
 	struct icf_places bases,
 		leas;   /* the data that it refers to; that whose address it computes; ascending */
 	bool half_code; /* halves of addresses in it may name code */
