@@ -224,13 +224,19 @@ static void remark(const struct icf_profile_in *in, const struct icf_profile_cou
 			    "%" PRIu64 " of the undecided places are between functions of one "
 			    "name: copies of one function",
 			    c->alike);
-	if (!c->places && !is_counts(in->to))
+	if (c->nameless)
+		icf_message(in->file,
+			    "%" PRIu64 " frames of call chains are offsets without a file, and are "
+			    "left as they are; perf script shows files with the field dso",
+			    c->nameless);
+	else if (!c->places && !is_counts(in->to))
 		icf_message(in->file, "no sample is in this program; are its mappings there "
 				      "(perf script --show-mmap-events)?");
 	if (c->odd)
 		icf_message(in->file,
-			    "%" PRIu64 " lines have branch records that cannot be read, the first "
-			    "is line %" PRIu64,
+			    "%" PRIu64
+			    " lines have branches or places in a form that is not read, the "
+			    "first is line %" PRIu64,
 			    c->odd, c->first_odd);
 	if (c->events_differ && !in->event)
 		icf_message(in->file, "samples of several events are counted together; "

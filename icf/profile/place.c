@@ -189,26 +189,64 @@ static bool by_shift(const struct icf_profile *p, struct icf_prof_address *a)
 	return false;
 }
 
+/* Most versions of perf show callers as offsets in their file. */
+static bool by_offset(const struct icf_profile *p, struct icf_prof_address *a)
+{
+	const struct elfrw_image *img = &p->m->code;
+	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *h = &img->phdr[i];
+		a->va = h->p_vaddr + (a->raw - h->p_offset);
+		/* The old program's segment was longer. */
+		bool fits = p->in->forward || a->va <= h->p_vaddr + h->p_memsz;
+		if (h->p_type == PT_LOAD && h->p_flags & PF_X && a->raw >= h->p_offset && fits &&
+		    inside(p, a->va))
+			return true;
+	}
+	return false;
+}
+
+/* Of a frame whose file is not shown; SHOWN: its name, or NULL. */
+static bool by_guess(struct icf_profile *p, struct icf_prof_address *a,
+		     const struct icf_perf_shown *shown)
+{
+	if (by_shift(p, a))
+		return true;
+	if (!by_offset(p, a))
+		return false;
+	if (shown && !p->in->forward)
+		return icf_perf_known(p->m, shown, &a->va);
+	p->counts.nameless++;
+	return false;
+}
+
 struct elfrw_err *icf_prof_locate(struct icf_profile *p, struct icf_prof_address *a,
 				  const char *line, const struct icf_perf_parts *f)
 {
 	bool named = f && f->n_name && !icf_perf_is(line + f->name, f->n_name, "[unknown]");
 	a->in = false;
-	if (f && f->n_dso && !icf_prof_is_file(p, line + f->dso, f->n_dso))
-		return NULL;
-	if (f && f->n_dso && f->file_offset != ICF_PERF_NO_OFFSET) {
-		a->in = icf_perf_offset(p->m, f->file_offset, &a->va) && inside(p, a->va);
-		return NULL;
-	}
-	if (p->n_recent || !named || p->in->forward) {
+	if (!f) {
 		a->in = by_shift(p, a);
-		if (a->in || !named || p->in->forward)
-			return NULL;
+		return NULL;
 	}
 	const struct icf_perf_shown shown = { .pid = p->pid,
 					      .ip = a->raw,
 					      .name = line + f->name,
 					      .n_name = f->n_name,
 					      .offset = f->offset };
+	if (!f->n_dso) {
+		a->in = by_guess(p, a, named ? &shown : NULL);
+		return NULL;
+	}
+	if (!icf_prof_is_file(p, line + f->dso, f->n_dso))
+		return NULL;
+	if (f->file_offset != ICF_PERF_NO_OFFSET) {
+		a->in = icf_perf_offset(p->m, f->file_offset, &a->va) && inside(p, a->va);
+		return NULL;
+	}
+	bool sure = p->n_recent || !named || p->in->forward;
+	if (sure)
+		a->in = (p->n_recent && by_shift(p, a)) || by_offset(p, a) || by_shift(p, a);
+	if (a->in || !named || p->in->forward)
+		return NULL;
 	return icf_perf_address(p->m, &shown, &a->va, &a->in);
 }

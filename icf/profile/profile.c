@@ -4,6 +4,7 @@
 #include "icf/profile/stack.h"
 #include "icf/profile/state.h"
 #include "elfrw/image.h"
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +150,11 @@ struct elfrw_err *icf_profile_read(struct icf_profile *p, int fd, const char *na
 
 static struct elfrw_err *finish_samples(struct icf_profile *p)
 {
+	if (!p->counts.samples && p->counts.odd)
+		return elfrw_error(
+			"no sample can be read: line %" PRIu64 " has branches or places "
+			"in another form than that of perf script's fields ip and brstack",
+			p->counts.first_odd);
 	if (!p->counts.samples)
 		return elfrw_error(p->in->event ? "the profile has no sample of event %s"
 						: "the profile has no samples: it is not the text "

@@ -146,24 +146,12 @@ static struct elfrw_err *take_frame(struct icf_profile *p, const char *line, uin
 	return f->inlined ? NULL : icf_prof_locate(p, a, line, f);
 }
 
-/* A frame from C to END, with or without a name. */
+/* A frame from C to END, with or without a name and a file. */
 static bool parse_frame(const char *line, const char *c, const char *end, struct icf_perf_parts *f)
 {
-	const char *t = c;
-	uint64_t v;
 	while (end > c && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
-	if (icf_perf_parse_frame(line, c, end, f))
-		return true;
-	if (!read_hex(&t, end, &v) || (t < end && *t != ' '))
-		return false;
-	*f = (struct icf_perf_parts){ .ip = (uint32_t)(c - line),
-				      .n_ip = (uint32_t)(t - c),
-				      .end = (uint32_t)(end - line),
-				      .address = v,
-				      .offset = ICF_PERF_NO_OFFSET,
-				      .file_offset = ICF_PERF_NO_OFFSET };
-	return t == end;
+	return icf_perf_parse_frame(line, c, end, f) || icf_perf_parse_bare(line, c, end, f);
 }
 
 /* ---- headers ---- */
@@ -192,29 +180,25 @@ static void set_event(struct icf_profile *p, const char *s, size_t n)
 /* "COMM PID[/TID] [CPU] TIME: PERIOD EVENT:" from S to END, in the line at AT in the text. */
 static void take_header(struct icf_profile *p, const char *s, const char *end, uint32_t at)
 {
-	const char *line = s;
+	const char *line = s, *pid, *behind;
 	uint64_t number = 1;
-	bool pid = false;
-	p->pid = icf_perf_parse_pid(s, end);
+	p->pid = -1;
+	if (icf_perf_find_pid(s, end, &pid, &behind, &p->pid)) {
+		while (pid > line && pid[-1] == ' ')
+			pid--;
+		while (line < pid && *line == ' ')
+			line++;
+		p->comm = at + (uint32_t)(line - s);
+		p->n_comm = (uint32_t)(pid - line);
+		s = behind;
+	}
 	while (s < end) {
 		while (s < end && (*s == ' ' || *s == '\t'))
 			s++;
 		const char *e = s;
 		while (e < end && *e != ' ' && *e != '\t')
 			e++;
-		const char *slash = memchr(s, '/', (size_t)(e - s));
-		if (!pid && s > line && all_digits(s, slash ? slash : e)) {
-			const char *c = s;
-			while (c > line && c[-1] == ' ')
-				c--;
-			while (line < c && *line == ' ') {
-				line++;
-				at++;
-			}
-			p->comm = at;
-			p->n_comm = (uint32_t)(c - line);
-			pid = true;
-		} else if (e - s < 19 && all_digits(s, e)) {
+		if (e - s < 19 && all_digits(s, e)) {
 			number = 0;
 			for (const char *c = s; c < e; c++)
 				number = 10 * number + (unsigned)(*c - '0');
@@ -225,6 +209,15 @@ static void take_header(struct icf_profile *p, const char *s, const char *end, u
 		}
 		s = e;
 	}
+}
+
+/* Does a line that is not read show places in the program?  Branches by names (brstacksym), code
+ * (brstackinsn), both ends of a jump, a place with more behind it. */
+static bool has_places(const char *s, const char *end)
+{
+	size_t n = (size_t)(end - s);
+	return memmem(s, n, "\tinsn:", 6) ||
+	       (memmem(s, n, "+0x", 3) && (memmem(s, n, " (/", 3) || memmem(s, n, "/-/-/", 5)));
 }
 
 /* ---- lines ---- */
@@ -326,17 +319,21 @@ static struct elfrw_err *take_line(struct icf_profile *p, const char *s, size_t 
 		ELFRW_TRY(add_text(p, s, n, &at));
 		return take_frame(p, s, at, &f);
 	}
-	if (c > s && p->address.len) /* more text about the frame before: its source line */
-		return add_text(p, s, n, &at);
-	if ((c > s && parse_frame(s, c, end, &f)) || icf_perf_parse_sample(s, end, &f))
+	bool more = c > s && p->address.len; /* about the frame before: its source line */
+	if (!more && ((c > s && parse_frame(s, c, end, &f)) || icf_perf_parse_sample(s, end, &f)))
 		return take_sample(p, s, c, end, NULL, n);
+	if (has_places(s, end))
+		note_odd(p);
+	if (more)
+		return add_text(p, s, n, &at);
 	ELFRW_TRY(icf_prof_flush(p));
+	bool header = *s != '#' && *s != '\t';
 	if (c == s && read_count(s, end, &count))
 		p->count = count;
-	else if (*s != '#')
+	else if (header)
 		take_header(p, s, end, (uint32_t)p->text.len);
 	ELFRW_TRY(add_text(p, s, n, &at));
-	p->chain = *s != '#';
+	p->chain = header;
 	return NULL;
 }
 

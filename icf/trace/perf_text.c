@@ -56,6 +56,9 @@ bool icf_perf_parse_frame(const char *s, const char *c, const char *end, struct 
 	n_name = (size_t)(open - 1 - name);
 	ret->offset = cut_offset(name, &n_name);
 	n_dso = (size_t)(end - 2 - open);
+	/* "FROM NAME (FILE) => TO NAME (FILE)" is no place. */
+	if (memmem(open, n_dso, ") => ", 5))
+		return false;
 	ret->inlined = icf_perf_is(open + 1, n_dso, "inlined");
 	ret->file_offset = cut_offset(open + 1, &n_dso);
 	ret->n_ip = (uint32_t)n_ip;
@@ -64,6 +67,37 @@ bool icf_perf_parse_frame(const char *s, const char *c, const char *end, struct 
 	ret->dso = (uint32_t)(open + 1 - s);
 	ret->n_dso = (uint32_t)n_dso;
 	return n_name != 0;
+}
+
+bool icf_perf_parse_bare(const char *s, const char *c, const char *end, struct icf_perf_parts *ret)
+{
+	size_t n_ip, n_name = 0, n_dso = 0;
+	uint64_t address = hex(c, end, &n_ip), offset = UINT64_MAX, file_offset = UINT64_MAX;
+	const char *rest = c + n_ip + 1;
+	if (!n_ip || (c + n_ip < end && c[n_ip] != ' '))
+		return false;
+	/* "(anonymous namespace)::f(int)" is a name. */
+	if (end - rest > 2 && rest[0] == '(' && end[-1] == ')' &&
+	    (rest[1] == '/' || memchr(rest, ')', (size_t)(end - rest)) == end - 1)) {
+		n_dso = (size_t)(end - rest - 2);
+		file_offset = cut_offset(rest + 1, &n_dso);
+	} else if (rest < end) {
+		if (*s != '\t' || *rest == ' ')
+			return false;
+		n_name = (size_t)(end - rest);
+		offset = cut_offset(rest, &n_name);
+	}
+	*ret = (struct icf_perf_parts){ .ip = (uint32_t)(c - s),
+					.n_ip = (uint32_t)n_ip,
+					.end = (uint32_t)(end - s),
+					.address = address,
+					.offset = offset,
+					.file_offset = file_offset,
+					.name = n_name ? (uint32_t)(rest - s) : 0,
+					.n_name = (uint32_t)n_name,
+					.dso = n_dso ? (uint32_t)(rest + 1 - s) : 0,
+					.n_dso = (uint32_t)n_dso };
+	return true;
 }
 
 /* Parses the frame at the end of a sample's line: behind the last ": " that a number follows. */
@@ -75,31 +109,70 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
 		const char *ip = c + 1;
 		while (ip < end && *ip == ' ')
 			ip++;
+		/* "1 EVENT: TEXT (TEXT)" is no function: names have no ": ". */
 		if (c < end && ip > c + 1 && icf_perf_parse_frame(s, ip, end, ret))
-			return true;
+			return !memmem(s + ret->name, ret->n_name + 1, ": ", 2);
 	}
 	return false;
 }
 
-/* The process in the line of a sample, behind the command, or the thread if perf shows only that;
- * -1: none. */
-int64_t icf_perf_parse_pid(const char *s, const char *end)
+static size_t count_digits(const char *s, const char *e)
 {
+	size_t n = 0;
+	while (s + n < e && s[n] >= '0' && s[n] <= '9')
+		n++;
+	return n;
+}
+
+/* "[CPU]" or "SECONDS.FRACTION:", which are behind the process. */
+static bool is_behind(const char *s, const char *e)
+{
+	size_t n = count_digits(s, e);
+	if (*s == '[')
+		return (n = count_digits(s + 1, e)) && s + n + 2 == e && e[-1] == ']';
+	return n && s + n < e && s[n] == '.' && e[-1] == ':' &&
+	       s + n + 2 + count_digits(s + n + 1, e) == e;
+}
+
+bool icf_perf_find_pid(const char *s, const char *end, const char **at, const char **behind,
+		       int64_t *pid)
+{
+	const char *first[2] = { 0 }, *last[2] = { 0 };
+	bool pair = false, bound = false;
 	while (s < end && *s == ' ')
 		s++;
-	for (unsigned word = 0; s < end && word < 16; word++) {
+	for (unsigned word = 0; s < end && word < 16 && !bound; word++) {
 		const char *e = memchr(s, ' ', (size_t)(end - s));
 		e = e ? e : end;
-		int64_t v = 0;
-		const char *c = s;
-		for (; c < e && *c >= '0' && *c <= '9' && c - s < 10; c++)
-			v = 10 * v + (*c - '0');
-		if (word && c > s && (c == e || *c == '/'))
-			return v;
+		size_t n = count_digits(s, e);
+		bound = word && is_behind(s, e);
+		if (word && !bound && n && n <= 10 && (s + n == e || s[n] == '/')) {
+			bool both = s + n + 1 < e && s + n + 1 + count_digits(s + n + 1, e) == e;
+			last[0] = s;
+			last[1] = e;
+			if (!first[0] || (both && !pair)) {
+				first[0] = s;
+				first[1] = e;
+				pair = both;
+			}
+		}
 		for (s = e; s < end && *s == ' '; s++)
 			;
 	}
-	return -1;
+	/* Without the CPU or the time behind it, a later number can be the period. */
+	*at = bound ? last[0] : first[0];
+	*behind = bound ? last[1] : first[1];
+	*pid = 0;
+	for (const char *c = *at; c && c < *behind && *c != '/'; c++)
+		*pid = 10 * *pid + (*c - '0');
+	return *at != NULL;
+}
+
+int64_t icf_perf_parse_pid(const char *s, const char *end)
+{
+	const char *at, *behind;
+	int64_t pid;
+	return icf_perf_find_pid(s, end, &at, &behind, &pid) ? pid : -1;
 }
 
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret)

@@ -28,11 +28,17 @@ bool icf_perf_parse_frame(const char *s, const char *c, const char *end,
 /* Parses the frame at the end of a sample's line: behind the last ": " that a number follows. */
 bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret);
 
+/* The same of a frame that perf was not asked to show whole: "IP", "IP (FILE)", or, in a call
+ * chain, "IP NAME+0xOFFSET".  N_NAME or N_DSO is 0. */
+bool icf_perf_parse_bare(const char *s, const char *c, const char *end, struct icf_perf_parts *ret);
+
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret);
 
-/* The process in the line of a sample, behind the command, or the thread if perf shows only that;
- * -1: none. */
-int64_t icf_perf_parse_pid(const char *s, const char *end);
+/* The process in the line of a sample, from *AT to *BEHIND, or the thread if perf shows only that.
+ * The command before it can have blanks, numbers and colons. */
+bool icf_perf_find_pid(const char *s, const char *end, const char **at, const char **behind,
+		       int64_t *pid);
+int64_t icf_perf_parse_pid(const char *s, const char *end); /* -1: none */
 
 /* Are the N bytes at S TEXT? */
 bool icf_perf_is(const char *s, size_t n, const char *text);

@@ -2,7 +2,7 @@
 # profile.sh: `icfold profile`: a profile of a folded program, written for the program before.  A program is executed unfolded and
 # folded, both instruction by instruction, and every decided address of the translated profile must be the one of the unfolded run.
 # Each output is read by the program that it is for.
-# PROFILE=full: more forms of the program, ninja, and time and memory for a large profile.
+# PROFILE=full: more forms of the program, ninja, protoc, and time and memory for a large profile; PARTS="ninja large": some of these alone.
 # TARGET=aarch64: executions of programs for that machine, by qemu.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -146,6 +146,8 @@ laid_out() {
 	check "profile/$n-layout-contrast" "the profile as it was does no harm" bash -c "[ -s $n/new.d/out ] && ! cmp -s $n/old.d/out $n/new.d/out"
 }
 
+# part NAME: is it wanted?
+part() { [ "${PROFILE:-}" = full ] && [[ " ${PARTS:-forms ninja protoc large} " = *" $1 "* ]]; }
 build pie safe -pie -fPIE || finish
 round_trip pie branches 20 -n 32 || finish
 round_trip pie chains 2 -n 32 -g
@@ -158,8 +160,10 @@ fi
 SOURCE=library.cc
 build library all && round_trip library chains 1 -n 4 -g
 SOURCE=called.cc
-if [ "${PROFILE:-}" = full ]; then
+if part forms; then
 	for cc in O1 O3 Os; do build "$cc" safe -$cc -pie -fPIE && round_trip $cc chains 5 -n 16 -g; done
+fi
+if part ninja; then
 	mkdir -p ninja/old ninja/new job
 	echo 'rule cc' >job/build.ninja
 	# shellcheck disable=SC2016
@@ -177,8 +181,10 @@ if [ "${PROFILE:-}" = full ]; then
 	else
 		skip profile/ninja "$(first_line log)"
 	fi
+fi
+if part protoc; then
 	# protoc writes Python for the messages of its own source, and what other programs make of both profiles.
-	mkdir -p protoc/old protoc/new protoc/out/google/protobuf
+	mkdir -p protoc/old protoc/new protoc/out/google/protobuf job
 	prog=$(bash "$TESTS/corpus.sh" protoc 2>log)
 	src=$(dirname "$prog")/src/protobuf/src
 	if ! have valgrind; then
@@ -198,6 +204,8 @@ if [ "${PROFILE:-}" = full ]; then
 	else
 		skip profile/protoc "$(first_line log)"
 	fi
+fi
+if part large; then
 	# A gigabyte in 500 MB of address space, at 60 MB/s.
 	trace pie -n 32
 	for _ in $(seq 100); do cat pie/new.txt; done >large
@@ -377,6 +385,57 @@ check profile/names "$(first_line log)" test $rc = 0
 translate -q pie/new/p <named.new >a 2>log
 cat named.new | translate -q pie/new/p - >b 2>>log
 check profile/input "standard input" cmp -s a b
+fields=0 lost=0
+# Frames with less: -F ip,sym; without symoff; -F ip,dso; -F ip.  Of the translation, the same remains.
+translate -q pie/new/p named.new >whole 2>log
+for form in 's/ \([^ ]*\)$//' 's/+0x[0-9a-f]* (/ (/' 's/ [^ ]* (/ (/' 's/ [^ ]* ([^ ]*)$//'; do
+	sed "/^	/$form" named.new >in.txt
+	translate -q pie/new/p in.txt 2>>log | sed 's/ *$//' >a
+	check "profile/fields-$((++fields))" "$(diff a <(sed "/^	/$form" whole | sed 's/ *$//') | sed -n 2p)" cmp -s a <(sed "/^	/$form" whole | sed 's/ *$//')
+done
+# Commands are any text.
+for comm in 'worker 12' 'tmux: server' 'IO 1/2 x' '12 13'; do
+	for pid in '    7/7 ' ' 7 '; do
+		sed "s@^p     7/7 @$comm$pid@" named.new >in.txt
+		translate --event=cycles:u --to=collapsed pie/new/p in.txt 2>log >a
+		check "profile/comm-$comm-$(tr -d ' ' <<<"$pid")" "$(first_line a)" bash -c "[ -s a ] && ! grep -v '^$comm;' a"
+	done
+done
+# Offsets in the file, which perf shows of callers.
+python3 - named.new >offset.txt <<'END'
+import re, sys
+for l in open(sys.argv[1]):
+    print(re.sub(r"^\t *([0-9a-f]+) ", lambda m: "\t%16x " % (int(m[1], 16) - 0x555555554000), l.rstrip("\n")))
+END
+for form in 's/x/x/' 's/ \([^ ]*\)$//' 's/ [^ ]* (/ (/'; do
+	sed "/^	/$form" offset.txt >in.txt
+	translate -q --to=collapsed pie/new/p in.txt 2>log | sed 's/ [0-9]*$//' >a
+	sed "/^	/$form" named.new | translate -q --to=collapsed pie/new/p 2>log | sed 's/ [0-9]*$//' >b
+	check "profile/offsets-$((++fields))" "$(diff a b | sed -n 2p)" bash -c '[ -s a ] && cmp -s a b'
+done
+sed '/^	/s/ [^ ]* ([^ ]*)$//' offset.txt | translate --to=collapsed pie/new/p 2>log >a
+check profile/offsets-alone "$(tail -n 1 log)" grep -q 'frames of call chains are offsets without a file' log
+# The old program's chains on the folded one: the frames that the folded program has.
+sed '/^	/s/ [^ ]* (/ (/' named.old | translate -q --forward pie/new/p >a 2>log
+python3 -c 'import re, sys
+for l in open(sys.argv[1]):
+    print(re.sub(r"^\t *([0-9a-f]+) ", lambda m: "\t%16x " % (int(m[1], 16) - 0x555555554000), l.rstrip("\n")))' named.old | sed '/^	/s/ [^ ]* (/ (/' | translate -q --forward pie/new/p 2>log |
+	python3 -c 'import re, sys
+for l in sys.stdin:
+    print(re.sub(r"^\t *([0-9a-f]+) ", lambda m: "\t%16x " % (int(m[1], 16) + 0x555555554000), l.rstrip("\n")))' >b
+check profile/offsets-forward "$(diff a b | sed -n 2p)" bash -c 'grep -q "^	.*(" a && cmp -s a b && ! cmp -s b named.old'
+# What shows places in other forms is not lost in silence: names of branches, code, both ends of a jump, more behind a place.  A probe's text is no place.
+for line in ' 555555555000 f+0x1/g+0x2/P/-/-/0 ' 'p 7/7 [000] 1.0: 1 cycles:u: 555555555000 f+0x1 (/x/p) insn: e8 12' \
+	'p 7/7 [000] 1.0: 1 branches:u:   call   555555555000 f+0x1 (/x/p)' 'p 7/7 [000] 1.0: 1 branches:u:   555555555000 f+0x1 (/x/p) => 555555555010 g+0x0 (/x/p)' \
+	'	0000555555555000	insn: e8 12 34	# PRED'; do
+	{ cat named.new; printf '%s\n\n' "$line"; } | translate --event=cycles:u pie/new/p 2>log >a
+	check "profile/lost-$((++lost))" "$line: $(tail -n 1 log)" grep -q ' 1 lines have branches or places in a form that is not read' log
+	printf '%s\n' "$line" | translate pie/new/p 2>log >a
+	check "profile/lost-$lost-alone" "$(first_line log)" grep -q 'no sample can be read: line 1 has' log
+done
+n=$(grep -c ' cycles:u:\| instructions:u:' named.new)
+sed 's/ 250000 cycles:u: / 1 probe_p:leaf: (555555555000 <- 555555555010)/' named.new | translate --to=collapsed pie/new/p 2>log >a
+check profile/probe "$(first_line log)" bash -c "grep -q ' $n samples' log && ! grep -q probe a"
 translate -q --event=instructions:u pie/new/p named.new >a 2>log
 check profile/event "$(first_line log)" bash -c "grep -q instructions:u a && ! grep -q 'cycles:u' a"
 translate --to=collapsed pie/new/p named.new >a 2>log
@@ -412,9 +471,21 @@ check profile/perf-data "$(first_line log)" bash -c "cmp -s a b && grep -q 'show
 printf '#!/bin/sh\nexit 3\n' >bin/perf
 PATH=$WORK/bin:$PATH translate -q pie/new/p perf.data >a 2>log
 check profile/perf-fails "status $?: $(first_line log)" grep -q 'perf script cannot read it' log
-if have perf && perf record -q -e cpu-clock -g -o real.data -- pie/new/p >log 2>&1 && perf script -i real.data 2>/dev/null | grep -q pie/new; then
-	translate --to=collapsed pie/new/p real.data >a 2>log
-	check profile/perf-real "$(first_line log)" test -s a
+# Real text, in several forms: whose time it was is known to the functions that called.
+if have perf && g++ -O2 -g -fno-omit-frame-pointer -ffunction-sections -w -Wl,--emit-relocs "$FIXTURES/profile/spin.cc" -o spin.old >log 2>&1 &&
+	"$ICFOLD" -q --allow-growth spin.old -o spin 2>>log && perf record -q -e cpu-clock -F 1000 -g -o real.data -- ./spin 12000000 >log 2>&1 && perf script -i real.data 2>/dev/null | grep -q spin; then
+	for form in '' --show-mmap-events '-F comm,tid,ip,sym,dso,srcline' '-F comm,pid,time,event,ip,sym,symoff,dso --show-mmap-events' '-F comm,pid,ip,dso --show-mmap-events' '-F ip,dso' '-F comm,ip,sym --show-mmap-events' '-F pid,misc,ip,sym,dso'; do
+		# shellcheck disable=SC2086
+		perf script $form -i real.data 2>/dev/null >real.txt
+		translate --to=collapsed spin real.txt 2>log | sed 's/(long)//g' >a
+		check "profile/perf-real$form" "$(first_line log)" awk '/middle_low;.*leaf_low/ { low += $NF } /middle_high;.*leaf_high/ { high += $NF } /middle_(low;.*leaf_high|high;.*leaf_low)/ { bad++ } END { exit bad || low < 5 || high < 5 }' a
+	done
+	# perf shows callers as offsets in files; those of which file is not known without its name.
+	perf script -F ip --show-mmap-events -i real.data 2>/dev/null >real.txt
+	translate --to=collapsed spin real.txt 2>log >a
+	check profile/perf-real-offsets "$(tail -n 1 log)" grep -qE ' [0-9]+ frames of call chains are offsets without a file|[1-9][0-9]* places in the program' log
+	translate --to=collapsed spin real.data 2>log >b
+	check profile/perf-real-data "$(first_line log)" grep -q 'middle_high;leaf_high' b
 else
 	skip profile/perf-real "perf does not record here"
 fi
