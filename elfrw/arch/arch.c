@@ -39,8 +39,14 @@ void elfrw_fill(const struct elfrw_arch *arch, uint8_t *p, uint64_t va, uint64_t
 		memset(p, arch->fill[0], n);
 		return;
 	}
-	for (uint64_t i = 0; i < n; i++)
+	uint64_t i = 0;
+	for (; i < n && i < arch->fill_size; i++)
 		p[i] = elfrw_fill_byte(arch, va + i);
+	/* What is there is whole traps. */
+	for (uint64_t more; i < n; i += more) {
+		more = i < n - i ? i : n - i;
+		memcpy(p + i, p, more);
+	}
 }
 
 bool elfrw_dynamic_is_code(const struct elfrw_arch *arch, int64_t tag)

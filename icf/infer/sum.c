@@ -26,6 +26,7 @@
 	      from them */
 #define MAX_WORDS    512 /* of one table */
 #define MAX_ZEROS    8   /* in a row */
+#define MET          64  /* places that were met in a unit */
 #define MAX_DISTINCT 16
 #define MAX_CHANCE   (1. / 16) /* of a row: the expected number of rows like it in the unit */
 #define MAX_PLAIN    (1. / 4)  /* the same, for words in bytes */
@@ -79,7 +80,7 @@ static bool read_word(const struct words *x, const struct way *w, unsigned k, ui
 
 static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 {
-	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	uint32_t i = icf_unit_at(prog, va);
 	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
 }
 
@@ -228,7 +229,7 @@ static struct elfrw_err *look_from(struct sum *s, uint64_t from, const struct wo
 /* Finds the data at VA: in a data section, or in code that is not understood; false: none. */
 static bool find_words(const struct icf_program *prog, uint64_t va, struct words *ret)
 {
-	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	uint32_t i = icf_unit_at(prog, va);
 	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
 	/* A table that reads as instructions looks like code that some label begins. */
 	if (u && u->kind != ICF_UNIT_OPAQUE &&
@@ -243,40 +244,64 @@ static bool find_words(const struct icf_program *prog, uint64_t va, struct words
 	return true;
 }
 
-/* Collects the code addresses that unit U refers to; returns their number. */
+/* Collects the code addresses that unit U refers to, each once; returns their number.  *REFS: of
+ * how many references they are. */
 static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u,
-			  uint64_t code[MAX_CODE])
+			  uint64_t code[MAX_CODE], unsigned *refs)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	struct words x;
 	unsigned n = 0;
-	for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
-		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) &&
-		    !find_words(prog, ref[r].target, &x))
+	*refs = 0;
+	for (uint32_t r = 0; r < u->n_ref && *refs < MAX_CODE; r++) {
+		if (!(ref[r].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[r].target) ||
+		    find_words(prog, ref[r].target, &x))
+			continue;
+		++*refs;
+		unsigned k = 0;
+		while (k < n && code[k] != ref[r].target)
+			k++;
+		if (k == n)
 			code[n++] = ref[r].target;
+	}
 	return n;
+}
+
+/* Was VA met in this unit a short time ago?  High halves name few pages, each many times. */
+static bool met(uint64_t seen[MET], uint64_t va)
+{
+	uint64_t *slot = &seen[(va >> 12 ^ va >> 3) % MET];
+	bool ret = *slot == va;
+	*slot = va;
+	return ret;
+}
+
+static struct elfrw_err *look_in_unit(struct sum *s, uint32_t i)
+{
+	const struct icf_unit *u = &s->prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(s->prog, u);
+	uint64_t code[MAX_CODE], seen[MET] = { 0 };
+	unsigned refs, n = find_code(s->prog, u, code, &refs);
+	s->unit = i;
+	s->traced = false;
+	s->pairs = (double)refs * u->n_ref;
+	for (uint32_t r = 0; r < u->n_ref && n; r++) {
+		struct words x;
+		if (ref[r].kind == ICF_REF_BRANCH || met(seen, ref[r].target) ||
+		    !find_words(s->prog, ref[r].target, &x))
+			continue;
+		for (unsigned k = 0; k < n; k++)
+			ELFRW_TRY(look_from(s, code[k], &x));
+	}
+	return NULL;
 }
 
 struct elfrw_err *icf_infer_sums(struct icf_program *prog)
 {
 	struct sum s = { .prog = prog };
 	struct elfrw_err *err = NULL;
-	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
-		const struct icf_unit *u = &prog->unit.data[i];
-		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		uint64_t code[MAX_CODE];
-		unsigned n = find_code(prog, u, code);
-		s.unit = i;
-		s.traced = false;
-		s.pairs = (double)n * u->n_ref;
-		for (uint32_t r = 0; r < u->n_ref && n && !err; r++) {
-			struct words x;
-			if (ref[r].kind == ICF_REF_BRANCH || !find_words(prog, ref[r].target, &x))
-				continue;
-			for (unsigned k = 0; k < n && !err; k++)
-				err = look_from(&s, code[k], &x);
-		}
-	}
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
+		err = look_in_unit(&s, i);
 	if (s.mapped)
 		icf_data_map_deinit(&s.map);
 	icf_trace_deinit(&s.t);
