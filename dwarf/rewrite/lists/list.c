@@ -353,9 +353,8 @@ static struct elfrw_err *plan_patches(struct dwr_list_work *w, const struct dwr_
 	return dwr_list_charge_read(w, *end - use->off);
 }
 
-/* Appends the views of N entries, if USE has any. */
-static struct elfrw_err *copy_views(struct dwr_list_work *w, const struct dwr_list_use *use,
-				    size_t n)
+struct elfrw_err *dwr_list_copy_views(struct dwr_list_work *w, const struct dwr_list_use *use,
+				      size_t n)
 {
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
 	if (use->views == DWR_LIST_NONE)
@@ -396,7 +395,7 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 	ELFRW_TRY(plan_patches(w, use, &ret->in_end, &n, ok));
 	if (*ok) {
 		ret->views = w->out.len;
-		ELFRW_TRY(copy_views(w, use, n));
+		ELFRW_TRY(dwr_list_copy_views(w, use, n));
 		ret->off = w->out.len;
 		elfrw_wbuf_bytes(&w->out, sec->data + use->off, ret->in_end - use->off);
 		ret->end = w->out.len;
@@ -470,6 +469,11 @@ struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_lis
 				   uint32_t use_index, struct dwr_list_result *ret)
 {
 	bool ok;
+	ELFRW_TRY(dwr_list_shift(w, use, ret, &ok));
+	if (ok) {
+		w->encoded++;
+		return NULL;
+	}
 	ELFRW_TRY(patch_list(w, use, ret, &ok));
 	if (ok) {
 		w->patched++;

@@ -105,6 +105,46 @@ struct elfrw_err *dwr_list_charge_rest(struct dwr_list_work *w);
 bool dwr_list_is_simple(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t *end,
 			size_t *n);
 
+/* The unit that a list of the usual kind describes, or NULL. */
+const struct elfrw_addrmap_unit *dwr_list_simple_owner(const struct dwr_list_work *w,
+						       const struct dwr_list_use *use);
+
+/* Is the expression of [P, END) made of usual operators, which hold no address? */
+bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end);
+
+/* Does [BEGIN, END) move with U, for a list of PURPOSE? */
+static inline bool dwr_list_moves_with(const struct elfrw_addrmap_unit *u, uint8_t purpose,
+				       uint64_t begin, uint64_t end)
+{
+	return begin >= u->old && end >= begin && end <= u->old_end &&
+	       (begin < u->old_end || purpose == DWR_FOR_LOCATION);
+}
+
+/* Moves *P behind a ULEB128 number; false: it goes past END or is too long. */
+static inline bool dwr_list_uleb(const uint8_t **p, const uint8_t *end, uint64_t *ret)
+{
+	uint64_t v = 0;
+	for (unsigned shift = 0; *p < end && shift < 63; shift += 7) {
+		uint8_t byte = *(*p)++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret = v;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* shift.c: appends the list of USE to W->out if it has only pairs, which count from the base of
+ * their unit of debug information, and its code moves as a whole, but otherwise than that base.
+ * *OK false: it is another list, and nothing was appended. */
+struct elfrw_err *dwr_list_shift(struct dwr_list_work *w, const struct dwr_list_use *use,
+				 struct dwr_list_result *ret, bool *ok);
+
+/* Appends the views of N entries, if USE has any. */
+struct elfrw_err *dwr_list_copy_views(struct dwr_list_work *w, const struct dwr_list_use *use,
+				      size_t n);
+
 /* May a list state VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  If so,
  * that is recorded as a wish. */
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,

@@ -8,28 +8,12 @@
 #include "dwarf/rewrite/lists/list.h"
 #include <dwarf.h>
 
-/* Moves *P behind a ULEB128 number; false: it goes past END or is too long. */
-static bool read_uleb(const uint8_t **p, const uint8_t *end, uint64_t *ret)
-{
-	uint64_t v = 0;
-	for (unsigned shift = 0; *p < end && shift < 63; shift += 7) {
-		uint8_t byte = *(*p)++;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret = v;
-			return true;
-		}
-	}
-	return false;
-}
-
 static bool is_register(uint8_t op)
 {
 	return op >= DW_OP_reg0 && op <= DW_OP_reg31;
 }
 
-/* Is the expression of [P, END) made of operators that hold no address? */
-static bool is_simple(const uint8_t *p, const uint8_t *end)
+bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end)
 {
 	uint64_t n;
 	while (p < end) {
@@ -39,7 +23,7 @@ static bool is_simple(const uint8_t *p, const uint8_t *end)
 			continue;
 		if (op == DW_OP_fbreg || (op >= DW_OP_breg0 && op <= DW_OP_breg31) ||
 		    op == DW_OP_plus_uconst || op == DW_OP_piece) {
-			if (!read_uleb(&p, end, &n))
+			if (!dwr_list_uleb(&p, end, &n))
 				return false;
 			continue;
 		}
@@ -49,14 +33,6 @@ static bool is_simple(const uint8_t *p, const uint8_t *end)
 		p += 2;
 	}
 	return true;
-}
-
-/* Does [BEGIN, END) move with U, for a list of PURPOSE? */
-static bool is_inside(const struct elfrw_addrmap_unit *u, uint8_t purpose, uint64_t begin,
-		      uint64_t end)
-{
-	return begin >= u->old && end >= begin && end <= u->old_end &&
-	       (begin < u->old_end || purpose == DWR_FOR_LOCATION);
 }
 
 /* The reading of a list. */
@@ -96,8 +72,8 @@ static bool read_range(struct simple *s, uint8_t kind)
 	uint64_t begin, end;
 	switch (kind) {
 	case DW_LLE_offset_pair:
-		if (!s->moved || !read_uleb(&s->p, s->end, &begin) ||
-		    !read_uleb(&s->p, s->end, &end))
+		if (!s->moved || !dwr_list_uleb(&s->p, s->end, &begin) ||
+		    !dwr_list_uleb(&s->p, s->end, &end))
 			return false;
 		/* A base without pairs stays as it is. */
 		if (s->base_off != UINT64_MAX && !move(s, s->base_off, s->base))
@@ -112,21 +88,21 @@ static bool read_range(struct simple *s, uint8_t kind)
 			return false;
 		break;
 	case DW_LLE_start_length:
-		if (!read_address(s, &begin) || !read_uleb(&s->p, s->end, &end) ||
+		if (!read_address(s, &begin) || !dwr_list_uleb(&s->p, s->end, &end) ||
 		    !move(s, off, begin))
 			return false;
 		end += begin;
 		break;
 	default: return false;
 	}
-	return is_inside(s->u, s->use->purpose, begin, end);
+	return dwr_list_moves_with(s->u, s->use->purpose, begin, end);
 }
 
 static bool read_expression(struct simple *s)
 {
 	uint64_t size;
-	if (!read_uleb(&s->p, s->end, &size) || size > (uint64_t)(s->end - s->p) ||
-	    !is_simple(s->p, s->p + size))
+	if (!dwr_list_uleb(&s->p, s->end, &size) || size > (uint64_t)(s->end - s->p) ||
+	    !dwr_list_is_plain(s->p, s->p + size))
 		return false;
 	s->p += size;
 	return true;
@@ -165,18 +141,26 @@ static bool read_list(struct simple *s, size_t *n)
 	return false;
 }
 
+const struct elfrw_addrmap_unit *dwr_list_simple_owner(const struct dwr_list_work *w,
+						       const struct dwr_list_use *use)
+{
+	const struct elfrw_addrmap *map = w->in->map;
+	if (!dwr_list_is_v5(use->kind) || w->in->cu[use->cu].params.address_size != 8 ||
+	    use->owner >= map->n_units || use->off >= w->in->secs.list[use->kind].size)
+		return NULL;
+	const struct elfrw_addrmap_unit *u = &map->unit[use->owner];
+	bool gone = u->flags & ELFRW_UNIT_REMOVED ||
+		    (u->flags & ELFRW_UNIT_FOLDED && use->purpose != DWR_FOR_LOCATION);
+	return gone ? NULL : u;
+}
+
 bool dwr_list_is_simple(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t *end,
 			size_t *n)
 {
-	const struct elfrw_addrmap *map = w->in->map;
 	const struct dwr_list_cu *cu = &w->in->cu[use->cu];
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
-	if (!dwr_list_is_v5(use->kind) || cu->params.address_size != 8 ||
-	    use->owner >= map->n_units || use->off >= sec->size)
-		return false;
-	const struct elfrw_addrmap_unit *u = &map->unit[use->owner];
-	if (u->flags & ELFRW_UNIT_REMOVED ||
-	    (u->flags & ELFRW_UNIT_FOLDED && use->purpose != DWR_FOR_LOCATION))
+	const struct elfrw_addrmap_unit *u = dwr_list_simple_owner(w, use);
+	if (!u)
 		return false;
 	struct simple s = { .w = w,
 			    .use = use,

@@ -245,12 +245,72 @@ static void test_address_indices(void **state)
 	elfrw_wbuf_free(&a.w);
 }
 
+/* Pairs that count from the base of a unit, in a function that moves otherwise than that base: what
+ * the reader of usual lists writes is what the general one does, which a no-op in the expressions
+ * makes necessary.  USUAL: without no-ops. */
+static uint64_t shifted_list(struct build *b, uint64_t base, unsigned n, bool usual,
+			     struct dwr_list_use *use)
+{
+	*use = make_use(DWR_LIST_LOCLISTS, LOCATION, 0, C);
+	use->views = b->w.len;
+	for (unsigned i = 0; i < n; i++)
+		LEB(b, i, 300 + i);
+	use->off = b->w.len;
+	for (unsigned i = 0; i < n; i++) {
+		/* Not in order, and an empty one. */
+		uint64_t at = 0x1060 - base + 2 * (i ^ 1);
+		U8(b, DW_LLE_offset_pair), LEB(b, at, i == 3 ? at : at + 0x10);
+		expr5(b, usual ? DW_OP_stack_value : DW_OP_nop);
+	}
+	U8(b, 0);
+	return b->w.len - use->views;
+}
+
+static void test_shifted(void **state)
+{
+	(void)state;
+	/* Near 0x1030, a pair of offsets needs 2, 3 or 4 bytes. */
+	static const uint64_t new_base[] = { 0x10,  0x800, 0xfa0, 0xfac,  0xfb0,  0xfb2, 0xfb6,
+					     0xfba, 0xfc2, 0xff0, 0x1031, 0x1032, 0x2000 };
+	for (unsigned k = 0; k < 13 * 9; k++) {
+		struct build b = { 0 };
+		struct dwr_list_use use[2];
+		unsigned n = k % 9 + 1;
+		uint64_t base = k % 2 ? 0x1000 : 0x20;
+		open_contrib(&b, 4, 8, 0);
+		for (unsigned i = 0; i < 2; i++)
+			shifted_list(&b, base, n, i == 0, &use[i]);
+		close_contrib(&b);
+		struct dwr_list_cu cu = make_cu(5, base, new_base[k / 9]);
+		struct rewriting r = rewriting_of(DWR_LIST_LOCLISTS, &b, &cu, use, 2);
+		run(&r);
+		uint8_t *a = r.out.sec[DWR_LIST_LOCLISTS].data, *end = a + use[1].new_off;
+		struct want want[9];
+		uint64_t view[18];
+		for (unsigned i = 0; i < n; i++) {
+			want[i].begin = 0x1030 + 2 * (i ^ 1);
+			want[i].end = want[i].begin + (i == 3 ? 0 : 0x10);
+			view[2 * i] = i;
+			view[2 * i + 1] = 300 + i;
+		}
+		for (unsigned i = 0; i < 2; i++)
+			check_use(&r, &use[i], want, n, view);
+		/* One list and its views lie behind the other. */
+		size_t size = r.out.sec[DWR_LIST_LOCLISTS].size - use[1].new_views;
+		assert_int_equal(use[1].new_views - use[0].new_views, size);
+		for (uint8_t *p = a + use[0].new_views, *q = a + use[1].new_views; p < end && size;
+		     p++, q++, size--)
+			assert_true(*p == *q || (*p == DW_OP_stack_value && *q == DW_OP_nop));
+		end_run(&r);
+		elfrw_wbuf_free(&b.w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_views),
-		cmocka_unit_test(test_nearly_usual),
-		cmocka_unit_test(test_old_locations),
+		cmocka_unit_test(test_views),           cmocka_unit_test(test_nearly_usual),
+		cmocka_unit_test(test_shifted),         cmocka_unit_test(test_old_locations),
 		cmocka_unit_test(test_address_indices),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
