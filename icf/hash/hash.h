@@ -9,7 +9,7 @@
 #define ICF_HASH_HASH_H
 #include "icf/fold/fold.h"
 
-#define ICF_HASH_VERSION 2
+#define ICF_HASH_VERSION 3
 #define ICF_HASH_TEXT    33 /* bytes of a hash in text, with NUL */
 
 /* Sets RET[i], for each unit i of PROG, to the hash of the unit.  PROG has gone through the stages

@@ -268,15 +268,28 @@ static int64_t text_length(const uint8_t *s, uint64_t limit)
 #define TEXT_SURE  16
 #define TEXT_GAP   32 /* more zeros are a table and no empty string with what fills a gap */
 
-/* The length of the string at S; -1: there is none.  LIMIT: bytes in the section; NEXT: bytes up to
- * where something refers to; BEHIND_TEXT: it may be the end of another string.  Behind a string
- * other strings may lie that nothing refers to: a compiler put the characters into instructions.
- * Numbers can look like short strings. */
-static int64_t string_length(const uint8_t *s, uint64_t limit, uint64_t next, bool behind_text)
+/* Does a string follow the NUL at S and VA, at the next place where compilers put long ones, behind
+ * nothing but what fills the gap? */
+static bool is_before_long_text(const uint8_t *s, uint64_t va, uint64_t limit)
+{
+	uint64_t gap = 8 - (va & 7);
+	return limit > gap && elfrw_all_zero(s, gap) &&
+	       text_length(s + gap, limit - gap) >= TEXT_SURE;
+}
+
+/* The length of the string at S and VA; -1: there is none.  LIMIT: bytes in the section; NEXT:
+ * bytes up to where something refers to; BEHIND_TEXT: it may be the end of another string, which
+ * code names where it copies that string.  Behind a string other strings may lie that nothing
+ * refers to: a compiler put the characters into instructions, or names their ends alone.  Numbers
+ * can look like short strings. */
+static int64_t string_length(const uint8_t *s, uint64_t va, uint64_t limit, uint64_t next,
+			     bool behind_text)
 {
 	limit = limit < TEXT_MOST ? limit : TEXT_MOST;
 	int64_t n = text_length(s, limit);
 	uint64_t at = (uint64_t)n + 1;
+	if (!n && behind_text && is_before_long_text(s, va, limit))
+		return 0;
 	if (!n && next > TEXT_GAP && elfrw_all_zero(s, TEXT_GAP))
 		return -1;
 	if (n < 0 || n >= TEXT_LEAST || elfrw_all_zero(s + n, next > at ? next - at : 0))
@@ -404,7 +417,7 @@ static void find_end(const struct places *p, const struct elfrw_section *s, stru
 	if (is_address(prog, k->va) && least < k->va + 8)
 		least = k->va + 8;
 	if (least == k->va && k->taken) {
-		int64_t n = string_length(at, s->hdr.sh_addr + s->hdr.sh_size - k->va, next - k->va,
+		int64_t n = string_length(at, k->va, end - k->va, next - k->va,
 					  is_behind_text(s, k->va - s->hdr.sh_addr));
 		k->text = n >= 0;
 		k->end = k->va + (uint64_t)n;

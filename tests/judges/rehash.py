@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-VERSION = 2
+VERSION = 3
 M = (1 << 64) - 1
 SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"

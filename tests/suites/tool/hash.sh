@@ -164,6 +164,31 @@ for n in "${names[@]}"; do
 	silent "hash-$n" "$said"
 done
 
+# --- strings that code names by their ends alone, as GCC does where it copies them.  Each linker has an order of its own for them.
+# Of the last one of all, nothing shows that it is one.
+for k in 1 2 3 4 5 6 7 8 9 a b c; do
+	printf '.section .rodata.str1.8,"aMS",@progbits,1\n.p2align 3\ntext_%s: .string "the %s-th of some texts%s"\nend_%s = . - 1\n' \
+		$k $k$k "$(printf ", and so on%.0s" $(seq $((0x$k * 5 % 13))))" $k
+	printf '.text\n.globl f_%s\n.type f_%s, @function\n.p2align 4\nf_%s: .cfi_startproc\nlea end_%s(%%rip), %%rax\n' $k $k $k $k
+	printf 'mov $%d, %%edx\nret\n.cfi_endproc\n.size f_%s, .-f_%s\n' $((0x$k)) $k $k
+done >ends.s
+echo '.section .note.GNU-stack,"",@progbits' >>ends.s
+echo 'extern char f_1, f_2; int main(void) { return &f_1 == &f_2; }' >ends_main.c
+"$cc" -x c -c ends_main.c -o ends_main.o && "$cc" -c ends.s -o ends.o
+for l in bfd gold lld mold; do
+	OBJECTS="ends_main.o ends.o" link ends-$l -fuse-ld=$l -pie || continue
+	rows ends-$l
+	[ -f ends-bfd.jsonl ] || break
+	n=$(for f in ends-bfd ends-$l; do
+		python3 -c '
+import json, sys
+for r in map(json.loads, sys.stdin):
+    if (r["linkage_name"] or "").startswith("f_"):
+        print(r["linkage_name"], r["hash"])' <$f.jsonl
+	done | sort | uniq -c | awk '{ n += $1 == 2 } END { print n + 0 }')
+	check hash-ends-$l "$n of 12 are the same" test "$n" -ge 10
+done
+
 # --- in one program
 cat >within.py <<'END'
 import json, sys
