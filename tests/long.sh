@@ -17,6 +17,7 @@ sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
 products  4 audits of what elfutils is tested with, and of every program and library of this machine as one product
 profile   9 programs executed step by step, ninja and protoc among them: their profiles translated, and read by others; a gigabyte of text
+pgo       4 ninja built by clang with the translated profile and with its own: the same bytes
 symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use
@@ -40,6 +41,7 @@ part() { # NAME
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	products) PRODUCT=full bash tests/check.sh suites/tool/product_bad.sh ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
+	pgo) PGO=full bash tests/check.sh suites/tool/pgo.sh ;;
 	symbols) SYMBOLS=full bash tests/check.sh suites/tool/symbols.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;

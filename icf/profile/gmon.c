@@ -12,6 +12,10 @@
 #define HEADER 20
 #define HIST   40 /* the header of a histogram */
 #define STEP   16 /* bytes of code: what an arc's first address stands for */
+#define GAP    64 /* bytes without code at the start of what a counter stands for */
+
+#define MAX_COUNTERS (1 << 26) /* that are written; of more code, each counts more bytes */
+#define MAX_WIDTH    (1 << 20)
 
 /* A histogram: N counters for the addresses from LO to HI. */
 struct hist {
@@ -280,8 +284,10 @@ static struct elfrw_err *context_of(struct icf_profile *p, uint64_t *va, uint64_
 {
 	uint64_t start = *va;
 	*ret = ICF_PROF_NONE;
-	for (uint64_t i = 0; i < width && *ret == ICF_PROF_NONE; i++) {
+	for (uint64_t i = 0; i < width && i < GAP && *ret == ICF_PROF_NONE; i++) {
 		*va = start + i;
+		if (*va < p->lo || *va > p->hi)
+			continue;
 		ELFRW_TRY(icf_arcs_context(p, &p->gmon->arcs, 0, *va, ret));
 	}
 	return NULL;
@@ -296,11 +302,13 @@ static void add_time(struct icf_profile *p, uint64_t va, uint64_t width, uint64_
 		p->counts.nowhere += n;
 }
 
-static struct elfrw_err *divide_time(struct icf_profile *p, uint64_t va, uint64_t width, uint64_t n)
+/* N samples of the STEP bytes at VA. */
+static struct elfrw_err *divide_time(struct icf_profile *p, uint64_t va, uint64_t step,
+				     uint64_t width, uint64_t n)
 {
 	struct icf_arcs *a = &p->gmon->arcs;
 	uint32_t at;
-	ELFRW_TRY(context_of(p, &va, width, &at));
+	ELFRW_TRY(context_of(p, &va, step, &at));
 	if (at == ICF_PROF_NONE) {
 		add_time(p, va, width, n);
 		return NULL;
@@ -317,19 +325,21 @@ static struct elfrw_err *divide_time(struct icf_profile *p, uint64_t va, uint64_
 	return NULL;
 }
 
-/* The counters of the profile; DIVIDE: their time, else their contexts alone. */
+/* The counters of the profile; DIVIDE: their time, in counters of WIDTH bytes, else their contexts
+ * alone. */
 static struct elfrw_err *walk_hist(struct icf_profile *p, uint64_t width, bool divide)
 {
 	for (size_t i = 0; i < p->gmon->hist.len; i++) {
 		const struct hist *h = &p->gmon->hist.data[i];
 		double step = (double)(h->hi - h->lo) / h->n;
+		uint64_t wide = (uint64_t)(step + 0.5);
 		for (uint32_t k = 0; k < h->n; k++) {
 			uint64_t va = h->lo + (uint64_t)(step * k), n = (uint64_t)h->count[k];
 			uint32_t at;
 			if (n && divide)
-				ELFRW_TRY(divide_time(p, va, width, n));
+				ELFRW_TRY(divide_time(p, va, wide, width, n));
 			else if (n)
-				ELFRW_TRY(context_of(p, &va, width, &at));
+				ELFRW_TRY(context_of(p, &va, wide, &at));
 		}
 	}
 	return NULL;
@@ -346,12 +356,11 @@ static struct elfrw_err *open_hist(struct icf_profile *p, uint64_t *width)
 		*width = (uint64_t)((double)(g->hist.data[0].hi - g->hist.data[0].lo) /
 					    g->hist.data[0].n +
 				    0.5);
-	*width = *width < 2 ? 2 : *width;
+	*width = *width < 2 ? 2 : *width > MAX_WIDTH ? MAX_WIDTH : *width;
 	o->lo = g->hist.len && g->hist.data[0].lo < map->lo ? g->hist.data[0].lo : map->lo;
 	o->lo -= o->lo % STEP;
-	if (map->hi - o->lo > UINT32_MAX)
-		return elfrw_error("the program has over 4 GiB of code, for which a histogram is "
-				   "too large");
+	while ((map->hi - o->lo) / *width >= MAX_COUNTERS)
+		*width *= 2;
 	o->n = (uint32_t)((map->hi - o->lo) / *width + 1);
 	o->hi = o->lo + o->n * *width;
 	o->count = calloc(o->n, sizeof *o->count);

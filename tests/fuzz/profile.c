@@ -1,7 +1,8 @@
 /* profile.c: a profile or a log, and the program that it is of.
  *
  * Input: options (1 byte), size of the program (3 bytes, little-endian), the program, the text.  In
- * the text, byte 1 stands for the program's name, which is another one in each process. */
+ * the text, byte 1 stands for the program's name, which is another one in each process.  A gmon.out
+ * is taken as it is. */
 #include "tests/fuzz/fuzz.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"
@@ -17,7 +18,8 @@ static const char *named(const uint8_t *text, size_t size, const char *program)
 {
 	bytes b = { 0 };
 	for (size_t i = 0; i < size; i++) {
-		bool name = text[i] == 1 && b.len < 1 << 18;
+		bool name =
+			text[i] == 1 && b.len < 1 << 18 && !(size > 4 && !memcmp(text, "gmon", 4));
 		if (!VEC_APPEND(&b, name ? (const uint8_t *)program : text + i,
 				name ? strlen(program) : 1))
 			abort();
@@ -42,6 +44,8 @@ static void translate(const char *program, const char *text, unsigned how)
 	int fd = open(text, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || !in.out)
 		abort();
+	if (icf_profile_sniff(fd, &in.to))
+		in.forward = false;
 	if (fuzz_ok(icf_profile_open(&in, &p)) && fuzz_ok(icf_profile_read(p, fd, "text")) &&
 	    fuzz_ok(icf_profile_finish(p, &counts))) {
 		FUZZ_HOLDS(counts.undecided <= counts.shared && counts.shared <= counts.places);

@@ -98,6 +98,19 @@ def seeds(name, elf):
                           (19, " 0 %s\n" % pairs), (4, chain), (5, chain), (0x40, pairs), (0x80, chain), (6, chain), (7, log)):
             if how in (1, 7) or name in ("dwarf5.folded", "clang.folded"):
                 save("profile", "%s-%d" % (name, how), bytes([how]) + struct.pack("<I", len(elf.data))[:3] + elf.data + text.encode())
+        # The program's direct calls, as gprof's and callgrind's files show them: (where they are, where they lead).
+        text = elf.section(".text")
+        body = elf.bytes_of(text)
+        calls = [(text.addr + i, text.addr + i + 5 + struct.unpack_from("<i", body, i + 1)[0]) for i in range(len(body) - 5) if body[i] == 0xe8]
+        calls = [(a, b) for a, b in calls if text.addr <= b < text.addr + text.size][:24]
+        start = text.addr & ~0xf
+        gmon = b"gmon" + struct.pack("<I12x", 1) + struct.pack("<BQQII15sc64H", 0, start, start + 256, 64, 100, b"seconds", b"s", *range(64))
+        gmon += b"".join(struct.pack("<BQQI", 1, a + 5, b, 3) for a, b in calls)
+        grind = "# callgrind format\ncreator: callgrind\npositions: instr line\nevents: Ir Dr\nob=(1) \x01\nfl=(1) a.c\n"
+        grind += "".join("fn=(%d) f%d\n0x%x 5 3 1\ncfn=(%d) f%d\ncalls=2 0x%x 7\n* * 9\njump=3 +4 +1\n* 6\n" % (i, i, a, i + 100, i + 100, b)
+                         for i, (a, b) in enumerate(calls, 1))
+        for how, data in ((8, gmon), (16, grind.encode())):
+            save("profile", "%s-%d" % (name, how), bytes([how]) + struct.pack("<I", len(elf.data))[:3] + elf.data + data)
 
 
 def changed(elf, *changes):

@@ -39,6 +39,24 @@ fi
 static=("$to/lib/libicfold.a")
 for f in "${all[@]}"; do case $f in -licfold | -L*) ;; *) static+=("$f") ;; esac; done
 if gcc -Wall -Werror "$FIXTURES/library/abi.c" -o abi "${flags[@]}" 2>err && ./abi; then ok library/abi; else not_ok library/abi "$(first_line err)"; fi
+# What abidiff says of the first release's interface, which is kept as text:
+# abidw --headers-dir icf/lib --no-corpus-path --no-comp-dir-path --no-show-locs --exported-interfaces-only --drop-private-types
+#       --drop-undefined-syms --type-id-style hash libicfold.so.1
+if have abidiff && [ "$MACHINE" = x86_64 ] && readelf -SW "$lib" | grep -q '\.debug_info'; then
+	abi=$FIXTURES/library/libicfold.abi
+	same_abi() { abidiff --no-added-syms "$1" "$lib" >abidiff.log 2>&1; }
+	same_abi "$abi"
+	rc=$?
+	check library/abidiff "status $rc: $(head -n 3 abidiff.log | tr '\n' ' ')" test $rc = 0
+	for change in "s/icfold_level'/icfold_layer'/" "/name='line'/s/8f92235e/b59d7dce/" "s/layout-offset-in-bits='192'/layout-offset-in-bits='224'/" "s/name='icfold_answer' size-in-bits='256'/name='icfold_answer' size-in-bits='192'/"; do
+		sed "$change" "$abi" >other.abi
+		cmp -s other.abi "$abi" || same_abi other.abi
+		rc=$?
+		check "library/abidiff-judge $change" "not noticed" [ $rc != 0 ]
+	done
+else
+	skip library/abidiff "no abidiff, or no debug information"
+fi
 gcc -g -Wall "$FIXTURES/library/look.c" -o look "${flags[@]}" -pthread 2>err || { not_ok library/look "$(first_line err)"; finish; }
 if gcc -g "$FIXTURES/library/look.c" -o look.static -I"$to/include" "${static[@]}" -pthread 2>err; then ok library/static; else not_ok library/static "$(first_line err)"; fi
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # pgo.sh: builds that use a profile.  clang and BOLT, given the translated profile of the folded program, decide as with the unfolded
 # program's own: the same bytes come out.  With the folded program's profile as it is, they take the wrong functions for hot.
+# PGO=full: ninja as well, built by clang: its profile, and the ninja that is built with it.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 start_suite pgo python3 gcc
@@ -36,6 +37,49 @@ done
 check pgo/clang-judge "the unfolded profile makes hot: $(cat old.hot)" [ "$(cat old.hot)" = ".text.hot._Z4workI6late_tElPT_l .text.hot._Z5checkI6late_tElPT_ .text.hot._Z8use_lateP6late_t .text.hot.main " ]
 check pgo/clang "hot: $(cat translated.hot)" cmp -s old.o translated.o
 check pgo/clang-contrast "the profile as it was does no harm" bash -c '! cmp -s old.hot raw.hot'
+
+# --- clang, and a program of corpus size
+# built DIR [FLAG]...: ninja, of the sources in ninja.list.
+built() {
+	local d=$1
+	shift
+	mkdir -p "$d"
+	# shellcheck disable=SC2016
+	xargs -P "$(nproc)" -I{} sh -c 'o=$1/$(basename "$2" .cc).o; shift 2; exec "$@" -o "$o" -c {}' sh "$d" {} "clang++$v" "${flags[@]}" "$@" <ninja.list 2>>log &&
+		"clang++$v" -no-pie -fuse-ld=bfd -Wl,--emit-relocs "$d"/*.o -o "$d/ninja" 2>>log
+}
+ninja() {
+	local src p
+	src=$(bash "$TESTS/corpus.sh" --source ninja-build 2>log) && [ -d "$src/src" ] || { skip pgo/ninja "$(first_line log)"; return; }
+	find "$src/src" -maxdepth 1 -name "*.cc" | grep -vE '/[^/]*(test|perf|bench|browse|win32|msvc|minidump|\.in\.cc)[^/]*$' | sort >ninja.list
+	flags=(-O2 -gdwarf-4 -fdebug-info-for-profiling -ffunction-sections -w -no-pie -fno-pic)
+	if ! built first || ! "$ICFOLD" -q --icf=all --allow-growth first/ninja -o first/folded 2>>log; then
+		not_ok pgo/ninja "$(first_line log)"
+		return
+	fi
+	mkdir -p job
+	printf 'rule cc\n command = cp $in $out\n' >job/build.ninja
+	for p in 1 2 3 4 5 6 7 8 9; do
+		echo x >job/s$p
+		echo "build o$p: cc s$p" >>job/build.ninja
+	done
+	for p in ninja folded; do
+		./branches -n 32 -g first/$p -C job -n -v >first/$p.txt 2>log || { not_ok pgo/ninja "$(first_line log)"; return; }
+		grep -v '^	' first/$p.txt | sed '/^$/d; /MMAP/!s/^/ 0 /' >first/$p.lbr
+	done
+	"$ICFOLD" profile --to=profgen first/folded first/folded.txt >first/counts 2>first/said
+	llvm-profgen$v --perfscript=first/ninja.lbr --binary=first/ninja -o first/old.prof >log 2>&1
+	llvm-profgen$v --unsymbolized-profile=first/counts --binary=first/ninja -o first/translated.prof >>log 2>&1
+	llvm-profgen$v --perfscript=first/folded.lbr --binary=first/folded -o first/raw.prof >>log 2>&1
+	check pgo/ninja-undecided "$(cat first/said)" grep -qE ' [1-9][0-9]{3,} in shared code, 0 undecided' first/said
+	check pgo/ninja-profile "$(diff first/old.prof first/translated.prof | sed -n 2p)" cmp -s first/old.prof first/translated.prof
+	for p in old translated raw; do built again/$p -fprofile-sample-use="$PWD/first/$p.prof"; done
+	check pgo/ninja-judge "the profile changes nothing" bash -c "[ -x again/old/ninja ] && ! cmp -s first/ninja again/old/ninja"
+	check pgo/ninja "another program" cmp -s again/old/ninja again/translated/ninja
+	check pgo/ninja-contrast "the profile as it was does no harm" bash -c "[ -x again/raw/ninja ] && ! cmp -s again/old/ninja again/raw/ninja"
+	check pgo/ninja-runs "$(first_line log)" bash -c "again/translated/ninja -C job -n -v | grep -q '\[9/9\]'"
+}
+[ "${PGO:-}" != full ] || ninja
 
 # --- BOLT
 bolt=
