@@ -278,13 +278,18 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 {
 	const struct icf_unit *u = &f->prog->unit.data[f->unit];
 	const struct elfrw_arch *arch = f->prog->arch;
+	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
+	uint32_t r = 0;
 	f->source.len = 0;
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
+		uint32_t pos = f->t.insn.data[k].pos;
 		struct icf_def d;
+		while (r < u->n_ref && ref[r].off < pos)
+			r++;
+		bool low = arch->low_form && r < u->n_ref && ref[r].off == pos && ref[r].pair;
 		/* One field names it, or two halves do; few instructions have either. */
-		if (in->pcrel_size ? icf_is_half(arch, in) || !f->t.inner
-				   : !icf_low_at(f->prog, f->unit, &f->t, k))
+		if (in->pcrel_size ? icf_is_half(arch, in) || !f->t.inner : !low)
 			continue;
 		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
 		if ((e.op != ELFRW_OP_ADDRESS || !in->pcrel_size) && e.op != ELFRW_OP_ADD)

@@ -287,34 +287,46 @@ static bool jumps_to_pair(const struct finder *f, size_t k)
 	       high.writes == elfrw_reg_bit(at[-1].in.base);
 }
 
+/* The instruction that holds the byte at POS, not before instruction K, or T's last one. */
+static size_t insn_at(const struct icf_trace *t, size_t k, uint32_t pos)
+{
+	size_t next = LOWER_BOUND(k, t->insn.len, mid, t->insn.data[mid].pos <= pos);
+	return next > k ? next - 1 : k;
+}
+
 static struct elfrw_err *pair_all(struct finder *f)
 {
 	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
-	size_t r = f->u->ref;
-	for (size_t k = 0; k < f->t->insn.len; k++)
-		f->jumps |=
-			f->t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND && !jumps_to_pair(f, k);
-	for (size_t k = 0; k < f->t->insn.len; k++) {
-		const struct icf_insn_at *at = &f->t->insn.data[k];
-		if (!at->in.pcrel_size || !icf_is_half(f->prog->arch, &at->in))
+	const struct elfrw_arch *arch = f->prog->arch;
+	size_t k = 0;
+	for (size_t r = f->u->ref; r < c->ref.len; r++) {
+		struct icf_ref *ref = &c->ref.data[r];
+		/* Only the first reference of a place is the instruction's own. */
+		if (!elfrw_form_is_high(icf_ref_form(f->prog, ref)) ||
+		    (r > f->u->ref && ref[-1].off == ref->off))
 			continue;
-		while (c->ref.data[r].off != at->pos + at->in.pcrel_off)
-			r++;
+		k = insn_at(f->t, k, ref->off);
+		const struct elfrw_insn *in = &f->t->insn.data[k].in;
+		if (!in->pcrel_size || !icf_is_half(arch, in) ||
+		    f->t->insn.data[k].pos + in->pcrel_off != ref->off)
+			continue;
 		size_t first = f->low.len;
 		bool all;
-		ELFRW_TRY(follow(f, k, &c->ref.data[r], &all));
-		ELFRW_TRY(settle(f, &c->ref.data[r], first, all));
+		ELFRW_TRY(follow(f, k, ref, &all));
+		ELFRW_TRY(settle(f, ref, first, all));
 	}
 	return f->low.len ? insert(f) : NULL;
 }
 
 struct elfrw_err *icf_pair_halves(struct icf_program *prog, const struct elfrw_relocs *rel,
-				  uint32_t i, const struct icf_trace *t)
+				  uint32_t i, const struct icf_trace *t, bool jumps)
 {
 	struct icf_unit *u = &prog->unit.data[i];
 	struct finder f = {
 		.prog = prog, .rel = rel, .u = u, .code = icf_unit_bytes(prog, u), .t = t
 	};
+	for (size_t k = 0; k < t->insn.len && jumps && !f.jumps; k++)
+		f.jumps = t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND && !jumps_to_pair(&f, k);
 	struct elfrw_err *err = pair_all(&f);
 	VEC_FREE(&f.low);
 	return err;

@@ -36,6 +36,7 @@ struct decoding {
 	const struct elfrw_relocs *rel;
 	size_t r, r_end;     /* the relocations that are left */
 	bool halves;         /* some of the references are high halves */
+	bool jumps;          /* it jumps indirectly */
 	struct icf_trace *t; /* gets the instructions; NULL: nobody needs them */
 };
 
@@ -180,6 +181,7 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 			return NULL;
 		if (d->t)
 			icf_trace_add(d->prog->arch, u, d->t, pos);
+		d->jumps |= in->kind == ELFRW_INSN_JMP_IND;
 		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->flags |= ICF_UNIT_ENDBR;
 		bool number = holds_number(d, in, code + pos, va, odd);
@@ -236,7 +238,7 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 		return NULL;
 	}
 	if (d.halves)
-		ELFRW_TRY(icf_pair_halves(prog, rel, i, t));
+		ELFRW_TRY(icf_pair_halves(prog, rel, i, t, d.jumps));
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
