@@ -128,9 +128,47 @@ struct dwr_cursor dwr_cursor_at_die(const struct dwr_sections *secs, const struc
 	return c;
 }
 
+enum { OFFSET_SIZE = 16, ADDRESS_SIZE };
+
+/* The forms of nearly all values: the size. */
+static const uint8_t usual_size[0x20] = {
+	[DW_FORM_data1] = 1,
+	[DW_FORM_flag] = 1,
+	[DW_FORM_ref1] = 1,
+	[DW_FORM_data2] = 2,
+	[DW_FORM_ref2] = 2,
+	[DW_FORM_data4] = 4,
+	[DW_FORM_ref4] = 4,
+	[DW_FORM_data8] = 8,
+	[DW_FORM_ref8] = 8,
+	[DW_FORM_addr] = ADDRESS_SIZE,
+	[DW_FORM_strp] = OFFSET_SIZE,
+	[DW_FORM_line_strp] = OFFSET_SIZE,
+	[DW_FORM_sec_offset] = OFFSET_SIZE,
+};
+
+/* Reads a value of FORM if that is a usual one. */
+static inline bool read_usual(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
+			      struct dwr_value *v)
+{
+	unsigned size = form < sizeof usual_size ? usual_size[form] : 0;
+	if (!size)
+		return false;
+	if (size >= OFFSET_SIZE)
+		size = size == OFFSET_SIZE ? params.offset_size : params.address_size;
+	v->form = (uint16_t)form;
+	v->implicit = false;
+	v->pos = elfrw_rbuf_off(r);
+	v->u = elfrw_rbuf_uint(r, size);
+	v->size = elfrw_rbuf_off(r) - v->pos;
+	return true;
+}
+
 void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
 		    int64_t implicit, struct dwr_value *v)
 {
+	if (read_usual(r, form, params, v))
+		return;
 	unsigned hops = 0;
 	while (form == DW_FORM_indirect && elfrw_rbuf_ok(r)) {
 		uint64_t f = elfrw_rbuf_uleb(r);
@@ -225,7 +263,8 @@ static struct elfrw_err *read_attrs(struct dwr_cursor *cur, struct elfrw_rbuf *r
 			struct dwr_value *v = &die->value[n++];
 			v->name = (uint16_t)at->name;
 			v->attr = s->attr;
-			dwr_value_read(r, s->form, t->params, at->implicit, v);
+			if (!read_usual(r, s->form, t->params, v))
+				dwr_value_read(r, s->form, t->params, at->implicit, v);
 			break;
 		}
 		}

@@ -246,6 +246,60 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 	return NULL;
 }
 
+/* The operands of an entry of the form that nearly all have; false: it may be another one. */
+static inline bool read_pair(const struct dwr_list_walk *w, struct elfrw_rbuf *r, uint64_t pair[2])
+{
+	if (w->kind == DWR_LIST_RNGLISTS && w->cu->params.address_size == 8) {
+		if (elfrw_rbuf_u8(r) != DW_RLE_offset_pair)
+			return false;
+		pair[0] = elfrw_rbuf_uleb(r);
+		pair[1] = elfrw_rbuf_uleb(r);
+	} else if (w->kind == DWR_LIST_RANGES && w->cu->params.address_size == 8) {
+		pair[0] = elfrw_rbuf_u64(r);
+		pair[1] = elfrw_rbuf_u64(r);
+		if (pair[0] == UINT64_MAX || (!pair[0] && !pair[1]))
+			return false;
+	} else
+		return false;
+	return elfrw_rbuf_ok(r);
+}
+
+struct elfrw_err *dwr_list_walk_next(struct dwr_list_walk *w, uint64_t *begin, uint64_t *end,
+				     bool *more)
+{
+	const struct dwr_list_sec *sec = &w->secs->list[w->kind];
+	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
+	uint64_t pair[2];
+	elfrw_rbuf_seek(&r, w->off);
+	*more = true;
+	if (read_pair(w, &r, pair)) {
+		*begin = pair[0] + w->base;
+		*end = pair[1] + w->base;
+		w->off = elfrw_rbuf_off(&r);
+		return NULL;
+	}
+	for (;;) {
+		struct dwr_list_raw raw;
+		struct dwr_list_addr base;
+		struct dwr_list_extent extent;
+		ELFRW_TRY(dwr_list_raw_read(sec, w->kind, w->cu, w->off, &raw));
+		w->off = raw.end;
+		switch (raw.code) {
+		case DWR_LIST_CODE_END: *more = false; return NULL;
+		case DWR_LIST_CODE_BASE: w->base = raw.operand[0]; continue;
+		case DWR_LIST_CODE_BASEX:
+			ELFRW_TRY(dwr_list_addrx(w->secs, w->cu, raw.operand[0], sec, raw.off,
+						 &base));
+			w->base = base.value;
+			continue;
+		}
+		ELFRW_TRY(dwr_list_raw_range(w->secs, w->cu, sec, &raw, w->base, &extent));
+		*begin = extent.begin;
+		*end = extent.end;
+		return NULL;
+	}
+}
+
 struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec,
 					 struct dwr_list_contribs *ret)
 {

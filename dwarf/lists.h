@@ -81,6 +81,20 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 				struct dwr_list *list);
 void dwr_list_deinit(struct dwr_list *list);
 
+/* A walk over a range list (not a location list) that keeps nothing. */
+struct dwr_list_walk {
+	const struct dwr_list_secs *secs;
+	enum dwr_list_kind kind;
+	const struct dwr_list_cu *cu;
+	uint64_t off;  /* of the next entry in the section */
+	uint64_t base; /* for offsets: at first cu->base */
+};
+
+/* The next range, absolute, modulo the address size; *MORE false: the list has ended before
+ * w->off.  Errors as in dwr_list_read(). */
+struct elfrw_err *dwr_list_walk_next(struct dwr_list_walk *w, uint64_t *begin, uint64_t *end,
+				     bool *more);
+
 /* One entry as it is in the file, for copying bytes. */
 enum dwr_list_code {
 	DWR_LIST_CODE_END = DWR_LIST_DEFAULT + 1, /* smaller codes: enum dwr_list_how */

@@ -17,17 +17,22 @@ typedef const struct demangle_component *node;
 
 #define MAX_ROUNDS 12
 
+#define NONE UINT32_MAX
+
 struct slot {
-	node key;      /* NULL: empty */
-	uint64_t cost; /* of the last round */
-	bool done;     /* its children come before it in the order */
+	node key;
+	uint64_t cost;     /* of the last round */
+	uint32_t child[2]; /* their slots; NONE: no child */
+	bool found;        /* `child` is known */
+	bool done;         /* its children come before it in the order */
 };
 
 struct graph {
-	struct slot *slot; /* a hash table, twice as large as needed */
+	struct slot *slot; /* a node each, as found */
+	uint32_t *table;   /* of hashes, twice as large as needed: 1 + the slot; 0: empty */
 	uint32_t *order;   /* slots, children first */
 	uint32_t *stack;
-	uint32_t mask, max; /* of the slots; nodes */
+	uint32_t mask, max; /* of the table; slots */
 	uint32_t n;         /* in the order */
 	uint32_t n_slots, rounds;
 	uint64_t pack; /* length of the longest list of arguments */
@@ -58,19 +63,33 @@ static void children(node n, node ret[2])
 	}
 }
 
-/* The slot of N, made if it does not exist; UINT32_MAX: the graph is too large. */
+/* The slot of N, made if it does not exist; NONE: the graph is too large. */
 static uint32_t slot_of(struct graph *g, node n)
 {
 	uint32_t k = (uint32_t)(((uintptr_t)n >> 3) * 0x9e3779b97f4a7c15 >> 40) & g->mask;
-	while (g->slot[k].key && g->slot[k].key != n)
-		k = (k + 1) & g->mask;
-	if (!g->slot[k].key) {
-		if (g->n_slots == g->max)
-			return UINT32_MAX;
-		g->n_slots++;
-		g->slot[k].key = n;
+	for (; g->table[k]; k = (k + 1) & g->mask)
+		if (g->slot[g->table[k] - 1].key == n)
+			return g->table[k] - 1;
+	if (g->n_slots == g->max)
+		return NONE;
+	g->slot[g->n_slots] = (struct slot){ .key = n };
+	g->table[k] = g->n_slots + 1;
+	return g->n_slots++;
+}
+
+/* Finds the children of slot K; false: the graph is too large. */
+static bool find_children(struct graph *g, uint32_t k)
+{
+	struct slot *s = &g->slot[k];
+	node child[2];
+	s->found = true;
+	children(s->key, child);
+	for (int i = 0; i < 2; i++) {
+		s->child[i] = child[i] ? slot_of(g, child[i]) : NONE;
+		if (child[i] && s->child[i] == NONE)
+			return false;
 	}
-	return k;
+	return true;
 }
 
 /* Puts the nodes reachable from ROOT in order; false: too large, or a cycle. */
@@ -80,14 +99,12 @@ static bool put_in_order(struct graph *g, node root)
 	stack[0] = slot_of(g, root);
 	while (n) {
 		uint32_t k = stack[n - 1];
-		node child[2];
 		bool deeper = false;
-		children(g->slot[k].key, child);
+		if (!g->slot[k].found && !find_children(g, k))
+			return false;
 		for (int i = 0; i < 2 && !deeper; i++) {
-			uint32_t c = child[i] ? slot_of(g, child[i]) : k;
-			if (c == UINT32_MAX)
-				return false;
-			if (c == k || g->slot[c].done)
+			uint32_t c = g->slot[k].child[i];
+			if (c == NONE || c == k || g->slot[c].done)
 				continue;
 			if (n == g->max || g->slot[c].cost) /* marks what is on the stack */
 				return false;
@@ -128,11 +145,9 @@ static uint64_t one_round(struct graph *g, uint64_t param)
 	uint64_t largest = 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct slot *s = &g->slot[g->order[i]];
-		node child[2];
-		uint64_t cost = 1, of[2] = { 0, 0 };
-		children(s->key, child);
+		uint64_t cost = 1, of[2];
 		for (int k = 0; k < 2; k++)
-			of[k] = child[k] ? g->slot[slot_of(g, child[k])].cost : 0;
+			of[k] = s->child[k] == NONE ? 0 : g->slot[s->child[k]].cost;
 		cost += of[0] + of[1];
 		if (s->key->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM)
 			cost += param;
@@ -167,15 +182,17 @@ bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bo
 	struct graph g = { .max = (uint32_t)max, .mask = 15 };
 	while (g.mask < 2 * max)
 		g.mask = 2 * g.mask + 1;
-	g.slot = calloc((size_t)g.mask + 1, sizeof *g.slot);
-	g.order = calloc(2 * max, sizeof *g.order);
-	*nomem = !g.slot || !g.order;
+	g.slot = malloc(max * sizeof *g.slot);
+	g.table = calloc((size_t)g.mask + 1, sizeof *g.table);
+	g.order = malloc(2 * max * sizeof *g.order);
+	*nomem = !g.slot || !g.table || !g.order;
 	bool ok = !*nomem;
 	if (ok) {
 		g.stack = g.order + max;
 		ok = fits(&g, tree);
 	}
 	free(g.slot);
+	free(g.table);
 	free(g.order);
 	return ok;
 }

@@ -42,12 +42,20 @@ static void put(const char *s, size_t n, void *ctx)
 		t->bad = true;
 		return;
 	}
-	for (size_t i = 0; i < n; i++) {
+	while (n) {
+		const char *bracket = t->spelling == DWR_SPELLING_LLVM ? memchr(s, '>', n) : NULL;
+		size_t plain = bracket ? (size_t)(bracket - s) : n;
+		memcpy(t->v.data + t->v.len, s, plain);
+		t->v.len += plain;
+		if (!bracket)
+			break;
 		/* "> >" to ">>" */
-		if (t->spelling == DWR_SPELLING_LLVM && s[i] == '>' && t->v.len >= 2 &&
-		    t->v.data[t->v.len - 1] == ' ' && t->v.data[t->v.len - 2] == '>')
+		if (t->v.len >= 2 && t->v.data[t->v.len - 1] == ' ' &&
+		    t->v.data[t->v.len - 2] == '>')
 			t->v.len--;
-		t->v.data[t->v.len++] = s[i];
+		t->v.data[t->v.len++] = '>';
+		s = bracket + 1;
+		n -= plain + 1;
 	}
 }
 
@@ -165,6 +173,8 @@ static void respell(char *s)
 {
 	char *out = s, *at[MAX_NEST]; /* places of the numbers of open lambdas */
 	unsigned depth = 0;
+	if (!strchr(s, '{') && !strstr(s, "operator<"))
+		return;
 	for (const char *in = s; *in;) {
 		if (*in == '{' && !strncmp(in, "{lambda(", 8) && depth < MAX_NEST) {
 			memcpy(out, "'lambda(", 8);

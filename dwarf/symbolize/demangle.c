@@ -24,12 +24,19 @@ static const char *make(struct dwr_sym *sym, const char *name)
 	return s ? s : name;
 }
 
-static size_t slot_of(const char *name, size_t n_slots)
+/* SIZE: of NAME with its NUL. */
+static size_t slot_of(const char *name, size_t size, size_t n_slots)
 {
-	uint64_t h = 0xcbf29ce484222325;
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 0x100000001b3;
-	return (size_t)(h ^ h >> 29) & (n_slots - 1);
+	uint64_t h = size, word;
+	for (; size >= sizeof word; name += sizeof word, size -= sizeof word) {
+		memcpy(&word, name, sizeof word);
+		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, name, size);
+	h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return (size_t)(h >> 32) & (n_slots - 1);
 }
 
 static bool grow(struct dwr_sym *sym)
@@ -40,7 +47,8 @@ static bool grow(struct dwr_sym *sym)
 		return false;
 	for (size_t i = 0; i < sym->n_demangled_slots; i++)
 		if (sym->demangled[i].name) {
-			size_t k = slot_of(sym->demangled[i].name, n);
+			const char *name = sym->demangled[i].name;
+			size_t k = slot_of(name, strlen(name) + 1, n);
 			while (t[k].name)
 				k = (k + 1) & (n - 1);
 			t[k] = sym->demangled[i];
@@ -59,11 +67,10 @@ const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name)
 		sym->nomem = true;
 		return name;
 	}
-	size_t k = slot_of(name, sym->n_demangled_slots);
+	size_t size = strlen(name) + 1, k = slot_of(name, size, sym->n_demangled_slots);
 	for (; sym->demangled[k].name; k = (k + 1) & (sym->n_demangled_slots - 1))
 		if (!strcmp(sym->demangled[k].name, name))
 			return sym->demangled[k].result;
-	size_t size = strlen(name) + 1;
 	char *own = dwr_arena_alloc(&sym->arena, size);
 	if (!own) {
 		sym->nomem = true;

@@ -142,22 +142,28 @@ struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_uni
 
 struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      uint64_t off, uint64_t id, struct dwr_spans *spans,
-				      uint64_t *size)
+				      struct dwr_sym_list_bytes *ret)
 {
 	struct dwr_list_secs secs;
 	enum dwr_list_kind kind = list_secs(sym, unit, &secs);
-	*size = secs.list[kind].size;
-	struct elfrw_err *err =
-		dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
-	if (err) {
-		sym->list.off = sym->list.end = 0;
-		return dwr_sym_warn(sym, err);
+	struct dwr_list_walk w = { &secs, kind, &unit->cu, off, unit->cu.base };
+	const size_t before = spans->len;
+	const uint64_t code_low = unit->file->code_low;
+	uint64_t begin, end;
+	bool more;
+	*ret = (struct dwr_sym_list_bytes){ .section = secs.list[kind].size };
+	for (;;) {
+		struct elfrw_err *err = dwr_list_walk_next(&w, &begin, &end, &more);
+		if (err) {
+			spans->len = before;
+			return dwr_sym_warn(sym, err);
+		}
+		if (!more)
+			break;
+		if (begin >= code_low)
+			ELFRW_TRY(dwr_spans_add(spans, begin, end, id));
 	}
-	for (size_t i = 0; i < sym->list.entry.len; i++) {
-		const struct dwr_list_entry *e = &sym->list.entry.data[i];
-		if (e->begin >= unit->file->code_low)
-			ELFRW_TRY(dwr_spans_add(spans, e->begin, e->end, id));
-	}
+	ret->list = w.off - off;
 	return NULL;
 }
 
@@ -165,13 +171,15 @@ struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit 
 				 const struct dwr_sym_extent *extent, uint64_t id,
 				 struct dwr_spans *spans)
 {
+	struct dwr_sym_list_bytes bytes;
 	bool found;
-	uint64_t off, size;
+	uint64_t off;
 	ELFRW_TRY(dwr_sym_range(unit, extent, id, spans, &found));
 	if (found || !extent->ranges || !extent->ranges->form)
 		return NULL;
 	struct elfrw_err *err = dwr_sym_list_off(sym, unit, extent->ranges, &off);
-	return err ? dwr_sym_warn(sym, err) : dwr_sym_list_ranges(sym, unit, off, id, spans, &size);
+	return err ? dwr_sym_warn(sym, err)
+		   : dwr_sym_list_ranges(sym, unit, off, id, spans, &bytes);
 }
 
 uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v)

@@ -1,10 +1,10 @@
 /* func.c: the functions of a unit, and the inlined copies in one function.
  *
  * These are the second and third level of a look-up.  A first walk over a unit skips the insides of
- * functions if DW_AT_sibling allows it.  Only if an address is in none of the functions found, the
- * unit is walked again in full, for the nested functions of some languages.  The inlined copies of
- * a function are laid out flat only for functions in question; the tables of the last ones are
- * cached. */
+ * functions and of types if DW_AT_sibling allows it.  Only if an address is in none of the
+ * functions found, the unit is walked again in full, for the nested functions of some languages.
+ * The inlined copies of a function are laid out flat only for functions in question; the tables of
+ * the last ones are cached. */
 #include "dwarf/symbolize/state.h"
 #include <dwarf.h>
 
@@ -30,14 +30,23 @@ static struct dwr_sym_extent extent_of(const struct dwr_die *die)
 					dwr_die_value(die, DW_AT_ranges) };
 }
 
-struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick)
+/* Is TAG that of a type, whose insides are declarations only, with rare exceptions? */
+static bool is_type(uint32_t tag)
+{
+	return tag == DW_TAG_class_type || tag == DW_TAG_structure_type ||
+	       tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type ||
+	       tag == DW_TAG_subroutine_type || tag == DW_TAG_array_type;
+}
+
+struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit,
+				    enum dwr_sym_funcs which)
 {
 	const struct dwr_abbrev_table *table;
 	struct dwr_die die;
 	bool more, skipped = false;
-	if (unit->funcs_read >= (quick ? 1 : 2))
+	if (unit->funcs_read >= which)
 		return NULL;
-	unit->funcs_read = 2;
+	unit->funcs_read = DWR_FUNCS_ALL;
 	unit->funcs.len = 0;
 	struct elfrw_err *err = dwr_sym_abbrev(sym, unit, &table);
 	if (err)
@@ -52,16 +61,19 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 		}
 		if (!more)
 			break;
-		if (die.abbrev->tag != DW_TAG_subprogram)
-			continue;
-		const struct dwr_sym_extent extent = extent_of(&die);
-		if (extent.low || extent.ranges)
-			err = dwr_sym_state(sym, unit, &extent, die.off, &stated, &unit->funcs);
-		if (quick)
+		bool function = die.abbrev->tag == DW_TAG_subprogram;
+		if (function && (die.n_values > 1 || die.value[0].name != DW_AT_sibling)) {
+			const struct dwr_sym_extent extent = extent_of(&die);
+			if (extent.low || extent.ranges)
+				err = dwr_sym_state(sym, unit, &extent, die.off, &stated,
+						    &unit->funcs);
+		}
+		if (function ? which < DWR_FUNCS_ALL
+			     : which < DWR_FUNCS_OUTER && is_type(die.abbrev->tag))
 			skipped |= step_over(unit, &cur, &die);
 	}
 	if (skipped)
-		unit->funcs_read = 1;
+		unit->funcs_read = which;
 	if (!err)
 		err = dwr_sym_read_stated(sym, &stated, false, &unit->funcs);
 	VEC_FREE(&stated);
@@ -72,8 +84,9 @@ struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *uni
 				   uint64_t *die, bool *found)
 {
 	const struct dwr_span *s = NULL;
-	for (int quick = 1; quick >= 0 && !s; quick--) {
-		ELFRW_TRY(dwr_sym_functions(sym, unit, quick));
+	static const enum dwr_sym_funcs which[] = { DWR_FUNCS_FEW, DWR_FUNCS_ALL };
+	for (unsigned i = 0; i < 2 && !s; i++) {
+		ELFRW_TRY(dwr_sym_functions(sym, unit, which[i]));
 		s = dwr_spans_find(&unit->funcs, address);
 	}
 	*found = s != NULL;
@@ -312,6 +325,14 @@ struct elfrw_err *dwr_sym_body_of(struct dwr_sym *sym, const struct dwr_sym_unit
 	return body->flat ? NULL : dwr_sym_warn(sym, fill_body(sym, body, false, 0, &node));
 }
 
+/* Is a later question about the function DIE, too? */
+static bool asked_later(const struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die)
+{
+	const struct dwr_span *s =
+		sym->later == UINT64_MAX ? NULL : dwr_spans_find(&unit->funcs, sym->later);
+	return s && s->id == die;
+}
+
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				  uint64_t die, uint32_t member, uint64_t address,
 				  struct dwr_sym_inside *ret)
@@ -319,7 +340,7 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 	struct dwr_sym_body *body = slot_for(sym, unit, die, member);
 	*ret = (struct dwr_sym_inside){ .body = body };
 	if (!body->flat) {
-		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
+		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT && !asked_later(sym, unit, die);
 		struct elfrw_err *err = fill_body(sym, body, one, address, &ret->node);
 		if (!err && one && body->asked == LOOKUPS_BEFORE_FLAT + 1) {
 			one = false;

@@ -31,7 +31,7 @@ static struct elfrw_err *add_functions(struct dwr_sym *sym, const struct dwr_spa
 	ELFRW_TRY(dwr_sym_unit_at(sym, sym->debug, s->id, &unit));
 	if (!unit)
 		return NULL;
-	ELFRW_TRY(dwr_sym_functions(sym, unit, false));
+	ELFRW_TRY(dwr_sym_functions(sym, unit, DWR_FUNCS_ALL));
 	const struct dwr_spans *f = &unit->funcs;
 	for (size_t i = LOWER_BOUND(0, f->len, mid, f->data[mid].hi <= s->lo);
 	     i < f->len && f->data[i].lo < s->hi; i++) {

@@ -74,6 +74,7 @@ struct dwr_sym {
 	char *sysroot;   /* owned; "": none */
 	char *warning;   /* owned */
 	bool nomem;      /* something is missing because memory ran out */
+	uint64_t later;  /* of dwr_sym_will_ask() */
 	struct dwr_arena arena;
 
 	struct dwr_spans units; /* id: offset of the unit */
@@ -83,7 +84,6 @@ struct dwr_sym {
 
 	struct dwr_sym_body body[DWR_SYM_BODIES];   /* a cache */
 	struct dwr_sym_decl_of decl[DWR_SYM_DECLS]; /* a cache */
-	struct dwr_list list;                       /* reused */
 
 	struct dwr_symtab *symtab; /* owned; NULL: not read yet */
 	struct dwr_icfold note;
@@ -142,9 +142,13 @@ struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit 
 				 const struct dwr_sym_extent *extent, uint64_t id,
 				 struct dwr_spans *spans);
 
+/* The size of a list, 0 after an error, and that of its section. */
+struct dwr_sym_list_bytes {
+	uint64_t list, section;
+};
+
 /* The parts of that: the range that low_pc and high_pc say, if they do (*FOUND); where the list
- * that RANGES states is; the ranges of the list at OFF, whose bytes sym->list tells, in a section
- * of *SIZE bytes. */
+ * that RANGES states is; the ranges of the list at OFF, none if it is broken. */
 struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
 				const struct dwr_sym_extent *extent, uint64_t id,
 				struct dwr_spans *spans, bool *found);
@@ -152,7 +156,7 @@ struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_uni
 				   const struct dwr_value *ranges, uint64_t *ret);
 struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      uint64_t off, uint64_t id, struct dwr_spans *spans,
-				      uint64_t *size);
+				      struct dwr_sym_list_bytes *ret);
 
 /* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false:
  * none. */
@@ -199,8 +203,15 @@ struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated
 
 /* ---- func.c ---- */
 
-/* Finds all functions of UNIT for unit->funcs; QUICK: nested functions may be missing. */
-struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
+enum dwr_sym_funcs {
+	DWR_FUNCS_FEW = 1, /* those inside of functions and of types may be missing */
+	DWR_FUNCS_OUTER,   /* those inside of functions may be missing */
+	DWR_FUNCS_ALL,
+};
+
+/* Finds the functions of UNIT for unit->funcs, WHICH or more. */
+struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit,
+				    enum dwr_sym_funcs which);
 
 /* A place in a function: the innermost node, and the nodes around it in body->node. */
 struct dwr_sym_inside {

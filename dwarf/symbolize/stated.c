@@ -63,10 +63,10 @@ struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated
 		     end < stated->len && same_list(&stated->data[i], &stated->data[end]);)
 			end++;
 		const struct dwr_sym_list *l = &stated->data[lowest ? i : end - 1];
-		uint64_t most;
-		err = dwr_sym_list_ranges(sym, l->unit, l->off, l->id, spans, &most);
-		n += sym->list.end - sym->list.off;
-		if (!err && n / MOST_READ > most) {
+		struct dwr_sym_list_bytes bytes;
+		err = dwr_sym_list_ranges(sym, l->unit, l->off, l->id, spans, &bytes);
+		n += bytes.list;
+		if (!err && n / MOST_READ > bytes.section) {
 			err = dwr_sym_warn(sym, elfrw_error("range lists lie in each other"));
 			break;
 		}

@@ -23,6 +23,7 @@ const char *dwr_sym_warning(const struct dwr_sym *sym)
 static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
 				  const struct dwr_sym_options *opt)
 {
+	sym->later = UINT64_MAX;
 	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
 	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
 	const char *sysroot = opt && opt->sysroot ? opt->sysroot : "";
@@ -79,7 +80,6 @@ void dwr_sym_close(struct dwr_sym *sym)
 		VEC_FREE(&sym->body[i].spans);
 		VEC_FREE(&sym->body[i].node);
 	}
-	dwr_list_deinit(&sym->list);
 	dwr_symtab_free(sym->symtab);
 	dwr_sym_demangled_free(sym);
 	dwr_sym_file_close(sym->alt);
@@ -91,6 +91,11 @@ void dwr_sym_close(struct dwr_sym *sym)
 	free(sym->sysroot);
 	free(sym->warning);
 	free(sym);
+}
+
+void dwr_sym_will_ask(struct dwr_sym *sym, uint64_t address)
+{
+	sym->later = address;
 }
 
 void dwr_sym_frames_deinit(struct dwr_sym_frames *frames)

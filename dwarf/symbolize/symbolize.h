@@ -86,6 +86,10 @@ struct dwr_sym_frames {
  * them, when there have been some. */
 void dwr_sym_expect_many(struct dwr_sym *sym);
 
+/* Queries come in the order of their addresses, and a few behind the next one is one for ADDRESS:
+ * if that is in the same function, the function is worth more work now.  UINT64_MAX: not known. */
+void dwr_sym_will_ask(struct dwr_sym *sym, uint64_t address);
+
 /* The frames at ADDRESS (an address in the file, without a load address), innermost first; none if
  * nothing is known.  FLAGS: DWR_SYM_*.  Errors: out of memory; broken debug information counts as
  * unknown (see dwr_sym_warning). */

@@ -18,7 +18,7 @@ struct dwr_sym_unit {
 	struct dwr_spans funcs;  /* id: offset of the DIE */
 	struct dwr_lines *lines; /* borrowed from file; NULL: none, or not read yet */
 	bool lines_read;
-	uint8_t funcs_read; /* 1: except entries inside of functions; 2: all */
+	uint8_t funcs_read; /* enum dwr_sym_funcs; 0: none */
 };
 
 /* A section's contents, decompressed at the first call; empty when the file has none or it is

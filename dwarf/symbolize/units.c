@@ -228,7 +228,7 @@ static struct elfrw_err *read_bare(struct dwr_sym *sym)
 		ELFRW_TRY(dwr_sym_unit_at(sym, sym->debug, sym->bare.data[i], &unit));
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_functions(sym, unit, true));
+		ELFRW_TRY(dwr_sym_functions(sym, unit, DWR_FUNCS_OUTER));
 		for (size_t k = 0; k < unit->funcs.len; k++)
 			ELFRW_TRY(dwr_spans_add(&sym->units, unit->funcs.data[k].lo,
 						unit->funcs.data[k].hi, unit->u.off));

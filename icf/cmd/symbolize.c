@@ -206,6 +206,8 @@ static const char *contradiction(const struct session *s, int n)
 	return NULL;
 }
 
+#define OUTPUT (1 << 16) /* bytes of output that are written at once */
+
 /* Answers single addresses, or stacks. */
 static struct elfrw_err *answer(const struct session *s, struct icf_questions *q, char **arg, int n)
 {
@@ -217,8 +219,10 @@ static struct elfrw_err *answer(const struct session *s, struct icf_questions *q
 		if (!in.sym)
 			return NULL;
 	}
-	if (!n) /* whoever waits for more input flushes first */
-		setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	/* Whoever waits for more input flushes first.  stdout keeps the buffer to the end. */
+	char *buffer = n ? NULL : malloc(OUTPUT);
+	if (buffer)
+		setvbuf(stdout, buffer, _IOFBF, OUTPUT);
 	return s->stack ? icf_sym_stacks(&in, arg, n) : icf_questions_ask(q, arg, n);
 }
 

@@ -280,6 +280,25 @@ static void forget(const struct icf_questions *s, const struct question *q)
 		elfrw_image_forget(img);
 }
 
+#define AHEAD 3 /* questions about one function that are answered one by one */
+
+/* Finds the answer to the I-th question by address. */
+static struct elfrw_err *find_ordered(struct icf_questions *s, size_t i)
+{
+	struct question *q = &s->question.data[s->order[i]];
+	struct dwr_sym *sym = q->bad ? NULL : s->module[q->module].sym;
+	if (sym) {
+		const struct question *later =
+			i + AHEAD < s->question.len ? &s->question.data[s->order[i + AHEAD]] : NULL;
+		bool same = later && !later->bad && !later->symbol && later->module == q->module;
+		dwr_sym_will_ask(sym, same ? later->address - s->in->adjust : UINT64_MAX);
+	}
+	struct elfrw_err *err = find_answer(s, q);
+	if (i % REMEMBERED == REMEMBERED - 1 && q->n_frames)
+		forget(s, q);
+	return err;
+}
+
 /* Answers and prints all pending questions. */
 static struct elfrw_err *answer(struct icf_questions *s)
 {
@@ -289,12 +308,8 @@ static struct elfrw_err *answer(struct icf_questions *s)
 	for (size_t i = 0; i < n; i++)
 		s->order[i] = (uint32_t)i;
 	qsort_r(s->order, n, sizeof *s->order, by_address, s->question.data);
-	for (size_t i = 0; i < n && !err; i++) {
-		struct question *q = &s->question.data[s->order[i]];
-		err = find_answer(s, q);
-		if (i % REMEMBERED == REMEMBERED - 1 && q->n_frames)
-			forget(s, q);
-	}
+	for (size_t i = 0; i < n && !err; i++)
+		err = find_ordered(s, i);
 	for (size_t i = 0; i < n; i++) {
 		if (!err)
 			err = print_question(s, &s->question.data[i]);
