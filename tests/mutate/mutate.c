@@ -261,6 +261,8 @@ static const struct kind kinds[] = {
 	{ "section-zero", mutate_null_section, NULL, 0, XOR, 1 },
 	{ "section-link-of-none", mutate_shdrs, ".text", SHDR(sh_link), ADD, 1 },
 	{ "section-offset-of-none", mutate_shdrs, ".bss", SHDR(sh_offset), ADD, 16 },
+	{ "section-offset-of-thread-zeros", mutate_shdrs, ".tbss", SHDR(sh_offset), ADD, 16 },
+	{ "section-offset-of-empty", mutate_shdrs, ".tm_clone_table", SHDR(sh_offset), ADD, 16 },
 	{ "debug-section-flags", mutate_shdrs, ".debug_info", SHDR(sh_flags), XOR, SHF_WRITE },
 	{ "debug-section-address", mutate_shdrs, ".debug_line", SHDR(sh_addr), ADD, 16 },
 	{ "debug-section-alignment", mutate_shdrs, ".debug_info", SHDR(sh_addralign), ADD, 1 },
