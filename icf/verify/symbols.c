@@ -426,6 +426,10 @@ static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
 	if (k != m)
 		icf_vlog_bad(log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu",
 			     a->name, k, m);
+	if (b->hdr.sh_info > m && a->hdr.sh_info <= n)
+		icf_vlog_bad(log, ICF_VC_SYMBOL,
+			     "order: %s: expected a sh_info of at most %zu, found %u", b->name, m,
+			     b->hdr.sh_info);
 	/* tcc counts none of .dynsym's local symbols, not even number 0. */
 	bool uncounted = !a->hdr.sh_info && !b->hdr.sh_info && locals == 1;
 	if (locals > b->hdr.sh_info && !uncounted)

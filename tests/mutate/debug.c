@@ -112,6 +112,29 @@ void mutate_pointed_at(struct ctx *c)
 		 (unsigned)(c->arg >> 32), 1);
 }
 
+/* All bytes of the headers of the input's units, except for the place of the abbreviations. */
+void mutate_unit_headers(struct ctx *c)
+{
+	const struct elfrw_section *s = mutate_section(c, c->name),
+				   *in = elfrw_image_section(&c->in, c->name);
+	if (!s || !in || s->hdr.sh_flags & SHF_COMPRESSED)
+		return;
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	while (elfrw_rbuf_left(&r) > 30 && elfrw_rbuf_off(&r) < in->hdr.sh_size) {
+		const uint8_t *p = r.pos;
+		unsigned version = elfrw_get16(p + 4), types = strcmp(c->name, ".debug_info") != 0,
+			 type = version >= 5 ? p[6]
+				: types      ? DW_UT_type
+					     : DW_UT_compile;
+		unsigned place = version >= 5 ? 8 : 6,
+			 size = (version >= 5 ? 12 : 11) + (type == DW_UT_type ? 12 : 0);
+		for (unsigned k = 0; k < size; k++)
+			if (k < place || k >= place + 4)
+				mutate_add(c, p + k, 1);
+		elfrw_rbuf_skip(&r, 4 + (uint64_t)elfrw_get32(p));
+	}
+}
+
 /* Line programs: places of one kind of operation. */
 
 static void line_table(struct ctx *c, const struct elfrw_section *s, struct elfrw_rbuf *r)

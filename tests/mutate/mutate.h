@@ -156,5 +156,6 @@ void mutate_thunk_bodies(struct ctx *c);
 void mutate_thunk_jumps(struct ctx *c);
 void mutate_thunk_opcodes(struct ctx *c);
 void mutate_thunk_tails(struct ctx *c);
+void mutate_unit_headers(struct ctx *c);
 void mutate_words(struct ctx *c);
 #endif

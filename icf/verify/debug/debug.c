@@ -192,6 +192,8 @@ static void free_parts(struct job *job, size_t n)
 {
 	for (size_t p = 0; p < n && job->part; p++) {
 		VEC_FREE(&job->part[p].owner);
+		VEC_FREE(&job->part[p].bases[0].v);
+		VEC_FREE(&job->part[p].bases[1].v);
 		VEC_FREE(&job->part[p].group.v);
 		VEC_FREE(&job->part[p].artificial.v);
 		icf_vnames_destroy(job->part[p].names);

@@ -14,6 +14,15 @@ struct icf_vkey {
 	uint64_t v[5];
 };
 
+/* The bases of the sets of .debug_rnglists or .debug_loclists, in the order of the sections. */
+struct icf_vlist_base {
+	uint64_t in, out;
+};
+struct icf_vlist_bases {
+	VEC(struct icf_vlist_base) v;
+	bool known;
+};
+
 /* One part of the units.  One thread works on it with its own handles. */
 struct icf_vdebug {
 	struct icf_v *v;
@@ -52,6 +61,7 @@ struct icf_vdebug {
 	unsigned list_version;
 	uint64_t list_base[2];
 	uint32_t near;
+	struct icf_vlist_bases bases[2]; /* dshape.c: of location lists, of ranges */
 };
 
 /* A DIE of IN and its image in OUT. */
@@ -73,6 +83,8 @@ struct icf_vbounds {
 	Dwarf_Attribute *low, *high, *list;
 };
 
+/* "DIE 0x2d (function NAME)" */
+const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
 /* Checks the pair P of DIEs. */
 void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p);
 /* tree.c: compares the trees below A in IN and B in OUT, which are at the same offset, both of
@@ -116,12 +128,13 @@ static inline bool icf_vd_place(const struct icf_vdebug *d, Dwarf_Attribute *x, 
 	return true;
 }
 
-/* "DIE 0x2d (function NAME)" */
-const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
-
 /* artificial.c: the unit that only OUT has, except for its rows and ranges. */
 struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d);
 /* dshape.c: .debug_aranges; the headers of sections that consist of sets. */
+/* Compares the headers of the units of A in IN and B in OUT. */
+void icf_vd_header(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
+/* Are X of IN and Y of OUT the base of the same set of RANGES, or of location lists? */
+bool icf_vd_same_base(struct icf_vdebug *d, bool ranges, Dwarf_Attribute *x, Dwarf_Attribute *y);
 void icf_vd_aranges(struct icf_vdebug *d);
 void icf_vd_headers(struct icf_vdebug *d);
 void icf_vd_abbrevs(struct icf_vdebug *d);

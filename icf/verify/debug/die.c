@@ -25,6 +25,17 @@ struct attrs {
 	unsigned n;
 };
 
+const char *icf_vd_die(Dwarf_Die *die, char buf[200])
+{
+	Dwarf_Attribute attr;
+	const char *n = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
+	if (!n)
+		n = dwarf_diename(die);
+	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)),
+		 (unsigned)dwarf_tag(die), n ? n : "no name");
+	return buf;
+}
+
 static int collect(Dwarf_Attribute *attr, void *arg)
 {
 	struct attrs *s = arg;
@@ -111,7 +122,12 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-	case DW_FORM_ref_sup4: return y->form == x->form && memcmp(x->valp, y->valp, 4) == 0;
+	case DW_FORM_ref_sup4: {
+		uint8_t offset_size = 0;
+		dwarf_cu_info(x->cu, NULL, NULL, NULL, NULL, NULL, NULL, &offset_size);
+		return y->form == x->form &&
+		       memcmp(x->valp, y->valp, icf_vskip_size(x->form, offset_size)) == 0;
+	}
 	default:
 		if (icf_vplain_is_block(x->form)) {
 			Dwarf_Block a, b;
@@ -193,15 +209,15 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	case DW_AT_high_pc:
 	case DW_AT_ranges:
 	case DW_AT_stmt_list:
-	case DW_AT_LLVM_stmt_sequence:
-	case DW_AT_addr_base:
-	case DW_AT_str_offsets_base:
+	case DW_AT_LLVM_stmt_sequence: return;
 	case DW_AT_rnglists_base:
 	case DW_AT_loclists_base:
-	case DW_AT_GNU_addr_base:
-	case DW_AT_GNU_ranges_base:
-	case DW_AT_macros:
-	case DW_AT_GNU_macros: return; /* the macros themselves are compared */
+		if (!icf_vd_same_base(d, x->code == DW_AT_rnglists_base, x, y))
+			icf_vlog_bad(
+				d->log, ICF_VC_DIE,
+				"base: %s, attribute 0x%x: expected that of the same set, found another",
+				icf_vd_die(&p->a, name), x->code);
+		return;
 	case DW_AT_GNU_locviews:
 		for (unsigned k = 0;
 		     k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) &&

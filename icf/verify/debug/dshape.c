@@ -1,10 +1,11 @@
 /* dshape.c: the tables of debug information that consist of sets with headers: .debug_aranges,
- * .debug_rnglists, .debug_loclists, .debug_addr, .debug_line, .debug_abbrev.
+ * .debug_rnglists, .debug_loclists, .debug_addr, .debug_line, .debug_abbrev; the headers of units.
  *
  * Readers that come from a DIE skip the headers; others walk from header to header.  So the N-th
  * header of OUT must say the same as the N-th of IN.  If the sets of IN fill their section, those
  * of OUT must, too.  Each header is examined once, and each tuple of .debug_aranges, since libdw
  * would return one list without saying what it skipped. */
+#include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/set.h"
 #include <dwarf.h>
@@ -241,6 +242,77 @@ void icf_vd_headers(struct icf_vdebug *d)
 					    ".debug_line" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		check_headers(d, name[i]);
+}
+
+/* libdw reads the header of a unit without saying what is in each of its fields.  So the bytes are
+ * compared, except for the place of the abbreviations (DWARF 5, section 7.5.1): length, version,
+ * then (since version 5) the type and the address size; the place of the abbreviations; before
+ * version 5 the address size; then what depends on the type. */
+static bool same_header(Dwarf_Die *a, Dwarf_Die *b, uint64_t n)
+{
+	const uint8_t *p = (const uint8_t *)a->addr - n, *q = (const uint8_t *)b->addr - n;
+	if (n < 11)
+		return false;
+	uint64_t wide = elfrw_get32(p) == 0xffffffff, at = wide ? 12 : 4,
+		 place = at + (elfrw_get_le(p + at, 2) >= 5 ? 4 : 2), end = place + (wide ? 8 : 4);
+	return end <= n && memcmp(p, q, place) == 0 && memcmp(p + end, q + end, n - end) == 0;
+}
+
+void icf_vd_header(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	uint64_t n = dwarf_cuoffset(a);
+	if (dwarf_cuoffset(b) != n || !same_header(a, b, n))
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"header: unit 0x%llx: expected the same length, version, type and signature, found others",
+			ICF_VX(dwarf_dieoffset(a)));
+}
+
+/* Skips a set of R and the zeros before it, which linkers leave.  *BASE: where its offsets begin,
+ * behind its header of 8 bytes and a length (DWARF 5, sections 7.28 and 7.29). */
+static bool next_base(struct elfrw_rbuf *r, uint64_t *base)
+{
+	uint64_t size = 0;
+	while (!size && elfrw_rbuf_left(r) >= 4) {
+		size = elfrw_rbuf_u32(r);
+		if (size == 0xffffffff)
+			size = elfrw_rbuf_u64(r);
+	}
+	*base = elfrw_rbuf_off(r) + 8;
+	return elfrw_rbuf_take(r, size) && size >= 8;
+}
+
+/* The bases of both files, in pairs. */
+static void read_bases(struct icf_vdebug *d, const Elf_Data *in, const Elf_Data *out,
+		       struct icf_vlist_bases *ret)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(in ? in->d_buf : NULL, in ? in->d_size : 0),
+			  q = elfrw_rbuf(out ? out->d_buf : NULL, out ? out->d_size : 0);
+	struct icf_vlist_base x;
+	ret->known = true;
+	while (next_base(&r, &x.in) && next_base(&q, &x.out)) {
+		struct icf_vlist_base *slot = VEC_PUSH(&ret->v);
+		if (!slot) {
+			d->log->nomem = true;
+			return;
+		}
+		*slot = x;
+	}
+}
+
+/* libdw asks for a base only if an index is read with it.  A base must be that of the same set of
+ * lists as IN's.  If it is that of none, it is left to the lists that are read with it. */
+bool icf_vd_same_base(struct icf_vdebug *d, bool ranges, Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	struct icf_vlist_bases *t = &d->bases[ranges];
+	Dwarf_Word a, b;
+	if (!t->known)
+		read_bases(d, ranges ? d->in.ranges[1] : d->in.loc[1],
+			   ranges ? d->out.ranges[1] : d->out.loc[1], t);
+	if (dwarf_formudata(x, &a) || dwarf_formudata(y, &b))
+		return false;
+	size_t i = LOWER_BOUND(0, t->v.len, mid, t->v.data[mid].in < a);
+	return i == t->v.len || t->v.data[i].in != a || t->v.data[i].out == b;
 }
 
 struct decl_attr {

@@ -329,6 +329,7 @@ static bool walk(struct walk *w)
 		*slot = up;
 		w->depth++;
 	} while (w->depth && w->pos < w->size);
+	w->ret->tail = w->differs != w->size;
 	return !w->depth;
 }
 

@@ -36,6 +36,7 @@ struct icf_vskip {
 	VEC(struct icf_vtodo) todo;   /* in the order of the file; the unit's DIE is the first */
 	VEC(struct icf_vshape) shape; /* by number of the abbreviation; of alike DIEs */
 	VEC(struct icf_vplace_of) place;
+	bool tail;                       /* bytes behind the last DIE differ */
 	uint64_t n_plain, n_expressions; /* DIEs that need no reading; their expressions */
 	struct icf_vskip_tables *tables;
 };

@@ -146,6 +146,11 @@ static void visit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, struct icf_v
 {
 	d->log->checked[ICF_VC_DIE] += s->n_plain;
 	d->log->checked[ICF_VC_LOCATION] += s->n_expressions;
+	if (s->tail)
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"end: unit 0x%llx: expected the same bytes behind its DIEs, found others",
+			ICF_VX(dwarf_dieoffset(a)));
 	for (size_t i = 0; i < s->todo.len; i++) {
 		struct icf_vtodo *t = &s->todo.data[i];
 		const struct icf_vtodo *up = &s->todo.data[t->up];
@@ -173,6 +178,7 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		return &elfrw_err_nomem;
 	d->end[0] = unit_end(d->in.dw, a);
 	d->end[1] = unit_end(d->out.dw, b);
+	icf_vd_header(d, a, b);
 	icf_vseen_unit(d, a, b);
 	icf_vshift_unit(d, a, b);
 	if (icf_vskip_unit(d, a, b, s))

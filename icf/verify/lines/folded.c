@@ -90,17 +90,22 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	icf_vd_sequence(d, u);
 }
 
-/* Checks kept functions, and folded ones without rows.  TOLD, by unit: which had some, or one that
- * only reaches over them. */
+/* Which units of groups had rows, or one that only reaches over them. */
+enum told { NO_ROWS, FOLDED_ROWS, KEPT_ROWS };
+
+/* Checks kept functions, and folded ones without rows.  TOLD: by unit.  What has no rows cannot
+ * have those of a function that has none either. */
 static void check_others(struct icf_vdebug *d, const uint8_t *told)
 {
 	const struct icf_v *v = d->v;
 	char name[200];
 	for (size_t i = 0; i < v->claim.note.n_members && v->claim.has_note; i++) {
 		const struct dwr_icfold_member *m = &v->claim.note.member[i];
-		bool folded = v->claim.unit.data[m->unit].flags & ICF_V_FOLDED;
-		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE ||
-		    (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
+		const struct icf_vunit *u = &v->claim.unit.data[m->unit];
+		bool same = (u->flags & ICF_V_FOLDED) && u->kept < v->claim.unit.len &&
+			    told[u->kept] == KEPT_ROWS;
+		if (told[m->unit] == FOLDED_ROWS || m->rows.status == DWR_NOTE_ROWS_NONE ||
+		    (same && m->rows.status == DWR_NOTE_ROWS_SAME))
 			continue;
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s",
 			     icf_v_where(&v->claim, v->claim.unit.data[m->unit].old, name),
@@ -222,10 +227,12 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	for (size_t i = 0; i < group->v.len;) {
 		uint32_t u = group->v.data[i].unit;
 		if (v->claim.unit.data[u].flags & ICF_V_FOLDED) {
-			told[u] = true;
+			told[u] = FOLDED_ROWS;
 			i = check_folded(d, u, i, &all);
-		} else
+		} else {
+			told[u] = KEPT_ROWS;
 			i += run_at(group, i).n;
+		}
 	}
 	check_others(d, told);
 	free(told);

@@ -16,6 +16,10 @@ uint32_t icf_vunwind_fde_at(const struct dwr_cfi *cfi, uint64_t va);
 /* The difference between the CIE A of IN and B of OUT; NULL: none. */
 const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie *a,
 				    const struct dwr_cie *b);
+/* Have the FDE A of IN and B of OUT the same bytes, except for the places of the CIE, the code and
+ * the exception table?  true, too, if they are laid out in different ways. */
+bool icf_vunwind_same_record(const struct icf_v *v, const struct dwr_fde *a,
+			     const struct dwr_fde *b);
 /* The size of a pointer in this encoding; 0: no fixed size. */
 unsigned icf_vunwind_pointer_size(uint8_t encoding, uint8_t address_size);
 

@@ -46,7 +46,7 @@ static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
 	const struct dwr_fde *a = *was = &v->claim.cfi_in.fde.data[k];
 	if (!x->thunk || x->entry != x->old || x->old != f->pc_begin || a->pc_end != f->pc_end ||
 	    a->lsda != f->lsda || a->insn_size != f->insn_size ||
-	    memcmp(a->insn, f->insn, f->insn_size) != 0 ||
+	    memcmp(a->insn, f->insn, f->insn_size) != 0 || !icf_vunwind_same_record(v, a, f) ||
 	    icf_vunwind_cie_differs(v, &v->claim.cfi_in.cie.data[a->cie],
 				    &v->claim.cfi_out.cie.data[f->cie]))
 		return false;
@@ -91,7 +91,8 @@ static bool is_left(const struct icf_v *v, const struct dwr_fde *f)
 		 k = icf_vunwind_fde_at(&v->claim.cfi_in, f->pc_begin);
 	const struct dwr_fde *a = k != ICF_V_NONE ? &v->claim.cfi_in.fde.data[k] : NULL;
 	return icf_v_removed(&v->claim, u) && a && a->pc_end == f->pc_end && a->off == f->off &&
-	       a->size == f->size && a->lsda == f->lsda;
+	       a->size == f->size && a->lsda == f->lsda && a->insn_size == f->insn_size &&
+	       icf_vunwind_same_record(v, a, f);
 }
 
 /* Each frame of OUT that is not the image of one of IN's must be a thunk's. */

@@ -86,8 +86,8 @@ const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie 
 	return NULL;
 }
 
-/* The same for FDEs: all except the places of the CIE, the code and the exception table. */
-static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const struct dwr_fde *b)
+bool icf_vunwind_same_record(const struct icf_v *v, const struct dwr_fde *a,
+			     const struct dwr_fde *b)
 {
 	const struct dwr_cie *c = &v->claim.cfi_in.cie.data[a->cie];
 	struct hole hole[3] = { { 4, 4 },
@@ -131,7 +131,7 @@ static struct elfrw_err *check_run(struct icf_vunwind *w, const struct dwr_fde *
 		what = "place for rules that hold addresses";
 	if (!what && (flags & DWR_CFA_USES_PC) && (moved & 15))
 		what = "residue of the place for rules that compute with it";
-	if (!what && !same_record(v, a, b))
+	if (!what && !icf_vunwind_same_record(v, a, b))
 		what = "bytes";
 	if (!what && !a->lsda != !b->lsda)
 		what = "presence of an exception table";

@@ -154,6 +154,8 @@ else
 	good macros c_plain gcc bfd pie "-O2 -g3"
 	good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
 	good strings hotcold clang lld pie "-O2 -gdwarf-5"
+	good types4 hotcold gcc bfd pie "-O2 -gdwarf-4 -fdebug-types-section"
+	good wide hotcold gcc bfd pie "-O2 -gdwarf-5 -gdwarf64"
 	good aborts init gcc mold staticpie "-O2"
 	# GCC's location lists, which it means absolute beside a unit with an address, cover any code.
 	good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
