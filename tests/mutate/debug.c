@@ -15,6 +15,7 @@ struct dies {
 	unsigned skip;       /* bytes of the value to pass over */
 	unsigned size;
 	Dwarf_Die *die; /* whose attribute it is */
+	int (*each)(Dwarf_Attribute *attr, void *arg);
 };
 
 /* Has the DIE ranges? If its list is empty, a changed offset often names another empty list, which
@@ -50,7 +51,7 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 		Dwarf_Die child;
 		d->die = die;
 		if (d->attr)
-			dwarf_getattrs(die, on_attr, d, 0);
+			dwarf_getattrs(die, d->each, d, 0);
 		else
 			mutate_add(d->c, d->info->data + ((const char *)die->addr - d->base), 1);
 		if (depth < 100 && dwarf_child(die, &child) == 0)
@@ -58,18 +59,11 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 	} while (dwarf_siblingof(die, die) == 0);
 }
 
-static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *other, unsigned skip,
-		     unsigned size)
+static void each_attr(struct dies d)
 {
-	struct dies d = { .c = c,
-			  .info = mutate_section(c, ".debug_info"),
-			  .other = other ? mutate_section(c, other) : NULL,
-			  .attr = attr,
-			  .form = form,
-			  .skip = skip,
-			  .size = size };
-	int fd = open(c->out.path, O_RDONLY);
-	Dwarf *dw = d.info && (!other || d.other) ? dwarf_begin(fd, DWARF_C_READ) : NULL;
+	int fd = open(d.c->out.path, O_RDONLY);
+	d.info = mutate_section(d.c, ".debug_info");
+	Dwarf *dw = d.info ? dwarf_begin(fd, DWARF_C_READ) : NULL;
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	while (dw && dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL) == 0) {
@@ -81,6 +75,21 @@ static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *ot
 	if (dw)
 		dwarf_end(dw);
 }
+
+static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *other, unsigned skip,
+		     unsigned size)
+{
+	struct dies d = { .c = c,
+			  .other = other ? mutate_section(c, other) : NULL,
+			  .attr = attr,
+			  .form = form,
+			  .skip = skip,
+			  .size = size,
+			  .each = on_attr };
+	if (!other || d.other)
+		each_attr(d);
+}
+
 void mutate_attrs(struct ctx *c)
 {
 	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, NULL, 0,
@@ -112,6 +121,44 @@ void mutate_pointed_at(struct ctx *c)
 		 (unsigned)(c->arg >> 32), 1);
 }
 
+/* Entries of .debug_loc that cover no code, and are in code: the start, or the first operation. */
+static int on_empty_entry(Dwarf_Attribute *attr, void *arg)
+{
+	struct dies *d = arg;
+	Dwarf_Word at;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *op;
+	size_t n;
+	if (attr->code != DW_AT_location || attr->form != DW_FORM_sec_offset ||
+	    dwarf_formudata(attr, &at) || at >= d->other->hdr.sh_size)
+		return DWARF_CB_OK;
+	struct elfrw_rbuf r = elfrw_rbuf(d->other->data, d->other->hdr.sh_size);
+	elfrw_rbuf_seek(&r, at);
+	for (ptrdiff_t off = 0;
+	     (off = dwarf_getlocations(attr, off, &base, &lo, &hi, &op, &n)) > 0;) {
+		const uint8_t *p = r.pos;
+		while (elfrw_rbuf_left(&r) > 16 && elfrw_get64(p) == UINT64_MAX)
+			elfrw_rbuf_skip(&r, 16), p = r.pos;
+		elfrw_rbuf_skip(&r, 16);
+		elfrw_rbuf_skip(&r, elfrw_rbuf_u16(&r));
+		if (elfrw_rbuf_ok(&r) && lo == hi && mutate_in_code(&d->c->out, lo))
+			mutate_add(d->c, d->skip ? p + d->skip : p, d->size);
+	}
+	return DWARF_CB_OK;
+}
+
+void mutate_empty_entries(struct ctx *c)
+{
+	struct dies d = { .c = c,
+			  .other = mutate_section(c, ".debug_loc"),
+			  .attr = DW_AT_location,
+			  .skip = c->arg ? 18 : 0,
+			  .size = c->arg ? 1 : 8,
+			  .each = on_empty_entry };
+	if (d.other)
+		each_attr(d);
+}
+
 /* All bytes of the headers of the input's units, except for the place of the abbreviations. */
 void mutate_unit_headers(struct ctx *c)
 {
@@ -120,18 +167,23 @@ void mutate_unit_headers(struct ctx *c)
 	if (!s || !in || s->hdr.sh_flags & SHF_COMPRESSED)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-	while (elfrw_rbuf_left(&r) > 30 && elfrw_rbuf_off(&r) < in->hdr.sh_size) {
+	bool types = strcmp(c->name, ".debug_info") != 0;
+	while (elfrw_rbuf_left(&r) > 40 && elfrw_rbuf_off(&r) < in->hdr.sh_size) {
 		const uint8_t *p = r.pos;
-		unsigned version = elfrw_get16(p + 4), types = strcmp(c->name, ".debug_info") != 0,
-			 type = version >= 5 ? p[6]
-				: types      ? DW_UT_type
-					     : DW_UT_compile;
-		unsigned place = version >= 5 ? 8 : 6,
-			 size = (version >= 5 ? 12 : 11) + (type == DW_UT_type ? 12 : 0);
-		for (unsigned k = 0; k < size; k++)
-			if (k < place || k >= place + 4)
+		uint64_t length = elfrw_rbuf_u32(&r);
+		unsigned offset = length == 0xffffffff ? 8 : 4, start = offset == 8 ? 12 : 4;
+		if (offset == 8)
+			length = elfrw_rbuf_u64(&r);
+		unsigned version = elfrw_get16(p + start);
+		bool type = version >= 5 ? p[start + 2] == DW_UT_type : types;
+		unsigned place = start + (version >= 5 ? 4 : 2),
+			 size = place + offset + (version < 5) + (type ? 8 + offset : 0);
+		elfrw_rbuf_skip(&r, length);
+		for (unsigned k = 0; k < size && elfrw_rbuf_ok(&r); k++)
+			if (k < place || k >= place + offset)
 				mutate_add(c, p + k, 1);
-		elfrw_rbuf_skip(&r, 4 + (uint64_t)elfrw_get32(p));
+		if (!elfrw_rbuf_ok(&r))
+			return;
 	}
 }
 

@@ -353,6 +353,8 @@ static const struct kind kinds[] = {
 	  ATTR(DW_AT_location, DW_FORM_sec_offset, 10), ADD, 1 },
 	{ "location-base-4", mutate_pointed_at, ".debug_loc",
 	  ATTR(DW_AT_location, DW_FORM_data4, 4), XOR, 1 },
+	{ "location-empty-start", mutate_empty_entries, NULL, 0, XOR, INT64_C(1) << 31 },
+	{ "location-empty-operation", mutate_empty_entries, NULL, 1, XOR, 1 },
 	{ "location-operation", mutate_pointed_at, ".debug_loclists",
 	  ATTR(DW_AT_location, DW_FORM_sec_offset, 11), XOR, 1 },
 	{ "location-views", mutate_pointed_at, ".debug_loclists",

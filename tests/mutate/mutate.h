@@ -111,6 +111,7 @@ void mutate_dynamic(struct ctx *c);
 void mutate_dynamic_relocs(struct ctx *c);
 void mutate_dynamic_tags(struct ctx *c);
 void mutate_ehdr(struct ctx *c);
+void mutate_empty_entries(struct ctx *c);
 void mutate_entry_values(struct ctx *c);
 void mutate_expressions(struct ctx *c);
 void mutate_fde_lengths(struct ctx *c);

@@ -480,15 +480,14 @@ static bool check_entries(struct comparison *c)
 	return true;
 }
 
-/* Entries of IN that are outside of its code mean nothing to icfold, and must be in OUT as they
- * were, in their order.  (GCC's lists for -gstrict-dwarf -gdwarf-2 are such: it does not count
- * their addresses from the unit's.)  false: one is not. */
+/* Entries of IN that are outside of its code must be in OUT as they were, in their order.  (GCC's
+ * lists for -gstrict-dwarf -gdwarf-2 are such: it does not count their addresses from the unit's.)
+ * false: one is not. */
 static bool check_dead_entries(const struct comparison *c)
 {
 	struct icf_vdebug *d = c->d;
 	char name[200];
-	size_t k = 0;
-	for (size_t i = 0; i < c->in->len && d->policy != DWR_FOLDED_DROP; i++) {
+	for (size_t i = 0, k = 0; i < c->in->len && d->policy != DWR_FOLDED_DROP; i++) {
 		const struct entry *e = &c->in->data[i], *o;
 		if (is_default(e) || e->lo >= e->hi || icf_v_in_exec(&d->v->claim, e->lo))
 			continue;
@@ -506,21 +505,28 @@ static bool check_dead_entries(const struct comparison *c)
 	return true;
 }
 
+/* Is O of OUT, which is empty or ends before it begins, the image of IN's entry E? */
+static bool is_empty_image(struct icf_vdebug *d, const struct entry *e, const struct entry *o)
+{
+	uint64_t want;
+	if (o->lo > o->hi ? e->lo <= e->hi
+			  : !icf_vd_address(d, ICF_VD_POINT, e->lo, o->lo, &want) &&
+				    !icf_vd_address(d, ICF_VD_END, e->hi, o->lo, &want) &&
+				    !icf_vd_address(d, ICF_VD_END, e->lo, o->lo, &want))
+		return false;
+	return !icf_vd_expr(d, &e->expr, &o->expr);
+}
+
 /* Empty entries must stand where one of the input's does.  false: one does not. */
 static bool check_empty_entries(const struct comparison *c)
 {
-	const struct icf_vdebug *d = c->d;
+	struct icf_vdebug *d = c->d;
 	char name[200];
 	for (size_t i = 0; i < c->out->len; i++) {
 		const struct entry *o = &c->out->data[i];
-		bool ok = o->lo != o->hi || !icf_v_out_exec(&d->v->claim, o->lo);
-		uint64_t want;
-		for (size_t m = 0; m < c->in->len && !ok; m++) {
-			const struct entry *e = &c->in->data[m];
-			ok = icf_vd_address(d, ICF_VD_POINT, e->lo, o->lo, &want) ||
-			     icf_vd_address(d, ICF_VD_END, e->hi, o->lo, &want) ||
-			     icf_vd_address(d, ICF_VD_END, e->lo, o->lo, &want);
-		}
+		bool ok = o->lo < o->hi || (o->lo == o->hi && !icf_v_out_exec(&d->v->claim, o->lo));
+		for (size_t m = 0; m < c->in->len && !ok; m++)
+			ok = is_empty_image(d, &c->in->data[m], o);
 		if (ok)
 			continue;
 		icf_vlog_bad(
