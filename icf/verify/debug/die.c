@@ -73,6 +73,15 @@ static bool is_list(Dwarf_Attribute *x)
 	}
 }
 
+/* Are two places in a supplementary file the same? */
+static bool same_sup(Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	uint8_t offset_size = 0;
+	dwarf_cu_info(x->cu, NULL, NULL, NULL, NULL, NULL, NULL, &offset_size);
+	return y->form == x->form &&
+	       memcmp(x->valp, y->valp, icf_vskip_size(x->form, offset_size)) == 0;
+}
+
 /* Are two values that hold no address of code the same? */
 static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 {
@@ -122,12 +131,7 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-	case DW_FORM_ref_sup4: {
-		uint8_t offset_size = 0;
-		dwarf_cu_info(x->cu, NULL, NULL, NULL, NULL, NULL, NULL, &offset_size);
-		return y->form == x->form &&
-		       memcmp(x->valp, y->valp, icf_vskip_size(x->form, offset_size)) == 0;
-	}
+	case DW_FORM_ref_sup4: return same_sup(x, y);
 	default:
 		if (icf_vplain_is_block(x->form)) {
 			Dwarf_Block a, b;
