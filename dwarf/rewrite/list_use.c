@@ -6,6 +6,14 @@
 #include "elfrw/image.h"
 #include <stdlib.h>
 
+/* The offset of the location views of site S in unit I. */
+static uint64_t views_of(const struct dwr_rw *rw, size_t i, const struct dwr_site *s)
+{
+	const struct dwr_unit *u = &rw->units.data[i];
+	return s->views ? elfrw_get_le(rw->copy[u->sec] + s->pos + s->views, u->params.offset_size)
+			: DWR_LIST_NONE;
+}
+
 /* The uses of batch I of ARG, a struct dwr_rw_run. */
 static struct elfrw_err *collect_batch(void *arg, size_t i)
 {
@@ -20,9 +28,9 @@ static struct elfrw_err *collect_batch(void *arg, size_t i)
 				continue;
 			*use++ = (struct dwr_list_use){
 				.off = s->value,
-				.views = s->views,
+				.views = views_of(&run->rw, k, s),
 				.new_off = s->value,
-				.new_views = s->views,
+				.new_views = DWR_LIST_NONE,
 				.cu = k,
 				.owner = s->owner,
 				.index = s->index,
@@ -159,9 +167,9 @@ struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i)
 			const struct dwr_list_use *n = &run->use[use++];
 			if (!s->indexed)
 				ELFRW_TRY(put_site(rw, u, s->pos, s->size, n->new_off));
-			if (s->views != DWR_LIST_NONE)
-				ELFRW_TRY(put_site(rw, u, s->views_pos, u->params.offset_size,
-						   n->new_views));
+			if (s->views)
+				ELFRW_TRY(put_site(rw, u, s->pos + (uint64_t)(int64_t)s->views,
+						   u->params.offset_size, n->new_views));
 		}
 	}
 	return NULL;

@@ -57,7 +57,7 @@ static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_ra
 				use += ru->site.data[site++].kind == DWR_SITE_LIST;
 			if (site == ru->site.len)
 				break;
-			uint64_t die = ru->site.data[site].die;
+			uint64_t die = ru->site.data[site].pos - ru->site.data[site].in_die;
 			while (own < ru->range.len && ru->range.data[own].die < die)
 				r[n++] = ru->range.data[own++];
 			r[n++] = (struct dwr_note_range){ die, k->unit, k->start, k->len };

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH (UINT64_C(1) << 18)
+#define BATCH          (UINT64_C(1) << 18)
+#define BYTES_PER_LIST 16
 
 static struct elfrw_err *make_batches(struct dwr_rw_run *run)
 {
@@ -66,6 +67,21 @@ static struct elfrw_err *scan_batch(void *arg, size_t i)
 	return err;
 }
 
+/* Memory of large pages for the sites of all units, if the lists are so many that most of it will
+ * be used. */
+static bool lend_room(struct dwr_rw *rw)
+{
+	const size_t n = rw->secs.sec[DWR_INFO].size / DWR_BYTES_PER_SITE,
+		     size = (n + 1) * sizeof *rw->room;
+	size_t lists = 0;
+	for (unsigned k = 0; k < DWR_LIST_KINDS; k++)
+		lists += rw->lists.list[k].size / BYTES_PER_LIST;
+	if (lists < n / 2)
+		return true;
+	rw->room = elfrw_large(malloc(size), size);
+	return rw->room != NULL;
+}
+
 static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
@@ -93,6 +109,8 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 			      elfrw_large(malloc(rw->secs.sec[id].size), rw->secs.sec[id].size)))
 			return &elfrw_err_nomem;
 	run->info_size = rw->secs.sec[DWR_INFO].size;
+	if (!lend_room(rw))
+		return &elfrw_err_nomem;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));
 	/* Most of it was read, and half of it is not read again. */
 	elfrw_image_forget(in->image);
@@ -109,7 +127,8 @@ static void run_deinit(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
 	for (size_t i = 0; rw->ru && i < rw->units.len; i++) {
-		VEC_FREE(&rw->ru[i].site);
+		if (!rw->ru[i].lent)
+			VEC_FREE(&rw->ru[i].site);
 		VEC_FREE(&rw->ru[i].slot);
 		VEC_FREE(&rw->ru[i].edit);
 		VEC_FREE(&rw->ru[i].die);
@@ -118,6 +137,7 @@ static void run_deinit(struct dwr_rw_run *run)
 		VEC_FREE(&rw->ru[i].macro);
 	}
 	free(rw->ru);
+	free(rw->room);
 	free(rw->copy[DWR_INFO]);
 	free(rw->copy[DWR_TYPES]);
 	if (rw->has_line)

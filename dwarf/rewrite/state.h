@@ -21,20 +21,22 @@ enum dwr_site_kind {
 
 /* A place in .debug_info or .debug_types that refers to a section of lists. */
 struct dwr_site {
-	uint64_t pos;       /* of the value's bytes */
-	uint64_t value;     /* offset of the list in its section */
-	uint64_t views;     /* DW_AT_GNU_locviews of the same DIE, or DWR_LIST_NONE */
-	uint64_t views_pos; /* of its bytes */
-	uint64_t die;
+	uint64_t pos;    /* of the value's bytes */
+	uint64_t value;  /* offset of the list in its section */
+	uint32_t in_die; /* bytes from the DIE's first byte to POS */
+	int32_t views;   /* bytes from POS to the value of the DIE's DW_AT_GNU_locviews; 0: none */
 	uint32_t owner;  /* unit of the map that the function around it is, or ELFRW_NO_UNIT */
 	uint32_t index;  /* with `indexed` */
 	uint8_t kind;    /* enum dwr_site_kind */
 	uint8_t list;    /* enum dwr_list_kind */
 	uint8_t purpose; /* enum dwr_purpose */
-	uint8_t size;    /* of the value, and of the views' */
+	uint8_t size;    /* of the value */
 	bool indexed;
 	bool function; /* a subprogram's DW_AT_ranges: its parts may be members of groups */
 };
+
+/* Bytes of .debug_info for each site, in optimized code. */
+#define DWR_BYTES_PER_SITE 48
 
 /* A slot of .debug_addr that needs a value that no mapping gives. */
 struct dwr_slot {
@@ -64,6 +66,7 @@ struct dwr_rw_unit {
 	bool has_base;
 	uint64_t new_base; /* DW_AT_low_pc of the unit in the output */
 	VEC(struct dwr_site) site;
+	bool lent; /* `site` lies in the room of struct dwr_rw */
 	VEC(struct dwr_slot) slot;
 	VEC(struct dwr_abbrev_edit) edit;
 	VEC(struct dwr_note_die) die;
@@ -86,6 +89,8 @@ struct dwr_rw {
 	struct dwr_sections secs;
 	struct dwr_units units;
 	struct dwr_rw_unit *ru; /* one per unit of `units` */
+	struct dwr_site *room;  /* for the sites of units of .debug_info, one for each
+				   DWR_BYTES_PER_SITE bytes of it; NULL: each unit has its own */
 	uint8_t *copy[2]; /* private copies of .debug_info and .debug_types (DWR_INFO, DWR_TYPES) */
 	struct dwr_list_secs lists;
 	uint8_t *addr_use; /* see addr.h; NULL without .debug_addr */

@@ -3,6 +3,7 @@
 #include <dwarf.h>
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Any number of functions may share one list, so its result is cached.  The list begins at
  * VALUE. */
@@ -29,17 +30,34 @@ void dwr_die_free_noted(void *p)
 	free(n);
 }
 
+/* The lent room is full: RU gets memory of its own. */
+static bool grow(struct dwr_rw_unit *ru)
+{
+	const size_t n = ru->site.len;
+	if (!ru->lent || n < ru->site.cap)
+		return true;
+	struct dwr_site *own = malloc(2 * n * sizeof *own);
+	if (!own)
+		return false;
+	memcpy(own, ru->site.data, n * sizeof *own);
+	ru->site.data = own;
+	ru->site.cap = 2 * n;
+	ru->lent = false;
+	return true;
+}
+
 static struct elfrw_err *push_site(struct dwr_die_scan *s, const struct dwr_die *die,
 				   const struct dwr_value *v, enum dwr_list_kind list,
 				   enum dwr_purpose purpose)
 {
-	struct dwr_site *t = VEC_PUSH(&s->ru->site);
+	if (v->pos - die->off > UINT32_MAX)
+		return elfrw_error_at(s->section, die->off, "entry of more than 4 GiB");
+	struct dwr_site *t = grow(s->ru) ? VEC_PUSH(&s->ru->site) : NULL;
 	if (!t)
 		return &elfrw_err_nomem;
 	*t = (struct dwr_site){ .pos = v->pos,
 				.value = v->u,
-				.views = DWR_LIST_NONE,
-				.die = die->off,
+				.in_die = (uint32_t)(v->pos - die->off),
 				.owner = ELFRW_NO_UNIT,
 				.kind = DWR_SITE_LIST,
 				.list = (uint8_t)list,
@@ -144,9 +162,12 @@ struct elfrw_err *dwr_die_location_list(struct dwr_die_scan *s, const struct dwr
 		v->name == DW_AT_location ? dwr_die_value(die, DW_AT_GNU_locviews) : NULL;
 	if (!views)
 		return NULL;
-	struct dwr_site *t = &s->ru->site.data[s->ru->site.len - 1];
-	t->views = views->u;
-	t->views_pos = views->pos;
+	int64_t away = (int64_t)(views->pos - v->pos);
+	/* Its new value is written with this size. */
+	if (views->size != s->unit->params.offset_size || away < INT32_MIN || away > INT32_MAX)
+		return elfrw_error_at(s->section, views->pos,
+				      "DW_AT_GNU_locviews in a form that is no offset");
+	s->ru->site.data[s->ru->site.len - 1].views = (int32_t)away;
 	return NULL;
 }
 

@@ -16,8 +16,6 @@
 #define DW_AT_LLVM_stmt_sequence 0x3e0c
 #endif
 
-#define BYTES_PER_SITE 48
-
 void dwr_rw_info_want(struct dwr_want *want)
 {
 	static const uint16_t vendor[] = { DW_AT_GNU_locviews, DW_AT_GNU_macros,
@@ -229,6 +227,20 @@ static struct elfrw_err *scan_die(struct dwr_die_scan *s, const struct dwr_die *
 	return NULL;
 }
 
+/* Room for as many sites as optimized code has. */
+static bool make_room(const struct dwr_rw *rw, const struct dwr_unit *unit, struct dwr_rw_unit *ru)
+{
+	const uint64_t first = (unit->off + DWR_BYTES_PER_SITE - 1) / DWR_BYTES_PER_SITE,
+		       end = unit->end / DWR_BYTES_PER_SITE;
+	ru->lent = rw->room && unit->sec == DWR_INFO && first < end;
+	/* Memory that is not written costs nothing. */
+	if (!ru->lent)
+		return VEC_RESERVE(&ru->site, (unit->end - unit->off) / DWR_BYTES_PER_SITE);
+	ru->site.data = rw->room + first;
+	ru->site.cap = end - first;
+	return true;
+}
+
 struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 				   const struct dwr_abbrev_table *table)
 {
@@ -251,8 +263,7 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 	struct dwr_die die;
 	bool more;
 	struct elfrw_err *err = NULL;
-	/* As many as optimized code has; memory that is not written costs nothing. */
-	if (!VEC_RESERVE(&ru->site, (unit->end - unit->off) / BYTES_PER_SITE))
+	if (!make_room(rw, unit, ru))
 		return &elfrw_err_nomem;
 	while (!(err = dwr_cursor_next(&cur, &die, &more)) && more)
 		if ((err = scan_die(&s, &die)))
