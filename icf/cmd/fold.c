@@ -5,6 +5,7 @@
 #include "icf/cli/depfile.h"
 #include "icf/fold/unused.h"
 #include "dwarf/symbolize/symbolize.h"
+#include "elfrw/base/parallel.h"
 #include "icf/apply/debuglink.h"
 #include "icf/cmd/process.h"
 #include "icf/report.h"
@@ -298,9 +299,9 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	return fail(opt->input, cause);
 }
 
-/* Gives DEBUG its name, then OUT. */
+/* Gives DEBUG its name, then OUT.  *REPLACED: holds the file that OUT replaces; -1: none. */
 static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *out,
-			  struct elfrw_newfile *debug)
+			  struct elfrw_newfile *debug, int *replaced)
 {
 	struct elfrw_err *err;
 	if (opt->write_if_changed && elfrw_newfile_is_same(out) &&
@@ -328,6 +329,8 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 		elfrw_newfile_drop(out);
 	else {
 		name = opt->output;
+		if (out->stream < 0 && !out->in_place)
+			*replaced = open(out->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		err = elfrw_newfile_commit(out);
 		if (err && older && rename(older, opt->debug_output) == 0) {
 			free(older);
@@ -343,8 +346,10 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	return err ? fail(name, err) : 0;
 }
 
-/* All files are complete before the first one gets its name.  OUTPUT gets its name last. */
-static int write_files(struct icf_run *run, const struct icf_options *opt, const char *target)
+/* All files are complete before the first one gets its name.  OUTPUT gets its name last.
+ * *REPLACED: see commit_outputs(). */
+static int write_files(struct icf_run *run, const struct icf_options *opt, const char *target,
+		       int *replaced)
 {
 	struct side side[MAX_SIDES];
 	size_t n = sides_of(opt, side), begun = 0;
@@ -384,7 +389,7 @@ static int write_files(struct icf_run *run, const struct icf_options *opt, const
 			status = fail(side[begun].path, err);
 	}
 	if (!status)
-		return commit_outputs(opt, &out, &debug);
+		return commit_outputs(opt, &out, &debug, replaced);
 	elfrw_newfile_drop(&debug);
 	elfrw_newfile_drop(&out);
 	return status;
@@ -448,6 +453,23 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 	return status;
 }
 
+/* What is left to be released at the end. */
+struct end {
+	struct icf_run *run;
+	int replaced; /* holds the file that the output replaced, or -1 */
+};
+
+/* The kernel takes as long to free the pages of a large file as those of a process. */
+static struct elfrw_err *release(void *arg, size_t i)
+{
+	struct end *end = arg;
+	if (i == 0)
+		icf_run_deinit(end->run);
+	else
+		close(end->replaced);
+	return NULL;
+}
+
 int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 {
 	int status = check_files(opt);
@@ -462,6 +484,7 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 	 * gets the original handler. */
 	void (*on_too_large)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct icf_run run = { .ask_use = opt->n_why_live != 0 };
+	struct end end = { &run, -1 };
 	if (!opt->quiet)
 		icf_progress_init(&run.progress, stderr, icf_now().wall, PROGRESS_AFTER);
 	struct elfrw_err *err = icf_run_fold(&run, opt);
@@ -473,13 +496,13 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 		fail(opt->input, err);
 	} else {
 		char *target = target_of(opt);
-		status = target ? write_files(&run, opt, target)
+		status = target ? write_files(&run, opt, target, &end.replaced)
 				: fail(opt->output, &elfrw_err_nomem);
 		free(target);
 		if (!status)
 			status = print_reports(&run, opt);
 	}
-	icf_run_deinit(&run);
+	(void)elfrw_parallel(opt->threads, end.replaced < 0 ? 1 : 2, release, &end);
 	signal(SIGXFSZ, on_too_large);
 	return status;
 }
