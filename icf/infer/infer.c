@@ -55,7 +55,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!prog->inferred) {
 		ELFRW_TRY(judge_gaps(prog, threads));
 		ELFRW_TRY(icf_infer_arithmetic(prog, threads));
-		return icf_infer_sums(prog);
+		return icf_infer_sums(prog, threads);
 	}
 	if (!prog->img->pic) {
 		icf_infer_loose(prog, prog->img->ehdr.e_entry,

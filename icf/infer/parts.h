@@ -143,7 +143,7 @@ struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threa
 bool icf_holds_data(const struct elfrw_section *s);
 
 /* sum.c: relocations were kept; pins the targets of differences of functions that have none. */
-struct elfrw_err *icf_infer_sums(struct icf_program *prog);
+struct elfrw_err *icf_infer_sums(struct icf_program *prog, unsigned threads);
 
 /* arith.c: pins functions to whose addresses code adds numbers, and what the sums name; if it adds
  * something else, nothing may move. */

@@ -15,11 +15,14 @@
  *
  * Cost: one pass over the references of all units; a few words for each pair of a code address and
  * a data address in one unit; the code of units that seem to have rows of the last kind. */
+#include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
 #include "icf/infer/parts.h"
+#include "icf/infer/unit.h"
 #include "icf/program/unit.h"
+#include <pthread.h>
 
 #define MAX_CODE                                                                               \
 	64 /* addresses of code that are looked at in one unit; of the others, all words count \
@@ -32,10 +35,19 @@
 #define MAX_PLAIN    (1. / 4)  /* the same, for words in bytes */
 #define MULTIPLIES   (1. / 64) /* factor for the chance if the unit multiplies */
 
+#define RUN 512 /* units that one thread looks at, one after the other */
+
+/* Shared by all threads. */
+struct job {
+	struct icf_program *prog;
+	pthread_mutex_t lock; /* of what follows */
+	bool mapped;
+	struct icf_data_map map; /* made when the first row asks for it */
+};
+
 struct sum {
 	struct icf_program *prog;
-	struct icf_data_map map;
-	bool mapped;
+	struct job *job;
 	uint32_t unit;    /* the current unit */
 	double pairs;     /* pairs of code and data addresses in it */
 	bool traced;      /* its code was examined: */
@@ -120,11 +132,16 @@ static unsigned count(const struct icf_program *prog, const struct way *w, const
 /* Does the object of N words at VA end behind them? */
 static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *ret)
 {
-	if (!s->mapped)
-		ELFRW_TRY(icf_data_map_init(s->prog, &s->map));
-	s->mapped = true;
-	*ret = icf_next_named(s->prog, &s->map, va, UINT64_MAX) - va < bytes + 8;
-	return NULL;
+	struct job *job = s->job;
+	struct elfrw_err *err = NULL;
+	pthread_mutex_lock(&job->lock);
+	if (!job->mapped)
+		err = icf_data_map_init(job->prog, &job->map);
+	job->mapped |= !err;
+	pthread_mutex_unlock(&job->lock);
+	if (!err)
+		*ret = icf_next_named(s->prog, &job->map, va, UINT64_MAX) - va < bytes + 8;
+	return err;
 }
 
 /* By what powers of two an instruction multiplies, as a set of exponents. */
@@ -202,15 +219,12 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 		ELFRW_TRY(is_no_chance(s, w, x, n, distinct, &believed));
 	if (!believed)
 		return NULL;
-	uint32_t from = icf_unit_at(s->prog, w->from);
-	if (from != ICF_NONE)
-		s->prog->unit.data[from].flags |= ICF_UNIT_PINNED;
+	icf_pin_unit(s->prog, icf_unit_at(s->prog, w->from));
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t word;
 		uint32_t to =
 			read_word(x, w, k, &word) ? leads_to(s->prog, x, w, k, word) : ICF_NONE;
-		if (to != ICF_NONE)
-			s->prog->unit.data[to].flags |= ICF_UNIT_PINNED;
+		icf_pin_unit(s->prog, to);
 	}
 	return NULL;
 }
@@ -233,7 +247,8 @@ static bool find_words(const struct icf_program *prog, uint64_t va, struct words
 	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
 	/* A table that reads as instructions looks like code that some label begins. */
 	if (u && u->kind != ICF_UNIT_OPAQUE &&
-	    !(u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)))
+	    !(u->kind == ICF_UNIT_RIGID && !u->n_fde &&
+	      !(__atomic_load_n(&u->flags, __ATOMIC_RELAXED) & ICF_UNIT_FUNC_SYMBOL)))
 		return false;
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
 	const struct elfrw_section *sec = &prog->img->section[shndx];
@@ -296,14 +311,25 @@ static struct elfrw_err *look_in_unit(struct sum *s, uint32_t i)
 	return NULL;
 }
 
-struct elfrw_err *icf_infer_sums(struct icf_program *prog)
+/* Looks at run INDEX of the units of ARG, a struct job. */
+static struct elfrw_err *look_at_run(void *arg, size_t index)
 {
-	struct sum s = { .prog = prog };
+	struct job *job = arg;
+	struct sum s = { .prog = job->prog, .job = job };
 	struct elfrw_err *err = NULL;
-	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
-		err = look_in_unit(&s, i);
-	if (s.mapped)
-		icf_data_map_deinit(&s.map);
+	for (size_t i = index * RUN; i < (index + 1) * RUN && i < job->prog->unit.len && !err; i++)
+		err = look_in_unit(&s, (uint32_t)i);
 	icf_trace_deinit(&s.t);
+	return err;
+}
+
+struct elfrw_err *icf_infer_sums(struct icf_program *prog, unsigned threads)
+{
+	struct job job = { .prog = prog, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct elfrw_err *err =
+		elfrw_parallel(threads, (prog->unit.len + RUN - 1) / RUN, look_at_run, &job);
+	if (job.mapped)
+		icf_data_map_deinit(&job.map);
+	pthread_mutex_destroy(&job.lock);
 	return err;
 }
