@@ -358,6 +358,56 @@ static void unit_extent(void **state)
 		check_extent(version, 2, &narrow);
 }
 
+/* A variable in C with location views, whose offset has form FORM and is the last thing in the
+ * section. */
+static struct elfrw_err *views_in_form(unsigned form)
+{
+	struct unit u = { 0 };
+	struct elfrw_wbuf loc = { 0 };
+	unit_begin(&u, 4, 4, DW_UT_compile);
+	declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, 0);
+	declare(&u, 2, DW_TAG_variable, true, DW_AT_location, DW_FORM_sec_offset,
+		DW_AT_GNU_locviews, form, 0);
+	elfrw_wbuf_u8(&u.info, 1);
+	elfrw_wbuf_u16(&u.info, DW_LANG_C99);
+	elfrw_wbuf_u8(&u.info, 2);
+	elfrw_wbuf_u32(&u.info, 2);
+	elfrw_wbuf_uint(&u.info, 0, (unsigned)dwr_form_size(form, v5_params));
+	unit_end(&u);
+	elfrw_wbuf_u16(&loc, 0);
+	elfrw_wbuf_u64(&loc, C);
+	elfrw_wbuf_u64(&loc, C + 4);
+	elfrw_wbuf_u16(&loc, 1);
+	elfrw_wbuf_u8(&loc, DW_OP_reg1);
+	elfrw_wbuf_u64(&loc, 0);
+	elfrw_wbuf_u64(&loc, 0);
+	struct fake f;
+	struct dwr_rewrite_out out = { 0 };
+	fake_init(&f);
+	add_unit_sections(&f, &u);
+	fake_add(&f, ".debug_loc", loc.data, loc.len, 0);
+	struct elfrw_err *err = fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out);
+	dwr_rewrite_out_deinit(&out);
+	elfrw_addrmap_deinit(&f.map);
+	elfrw_wbuf_free(&loc);
+	unit_free(&u);
+	return err;
+}
+
+/* The new offset is written with the size of an offset. */
+static void views(void **state)
+{
+	(void)state;
+	be_ok(views_in_form(DW_FORM_sec_offset));
+	static const unsigned forms[] = { DW_FORM_data1, DW_FORM_data2, DW_FORM_data8 };
+	for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct elfrw_err *err = views_in_form(forms[i]);
+		assert_non_null(err);
+		assert_non_null(strstr(elfrw_err_text(err), "DW_AT_GNU_locviews"));
+		elfrw_err_free(err);
+	}
+}
+
 static void refuses(void **state)
 {
 	(void)state;
@@ -452,7 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(function_ranges), cmocka_unit_test(other_addresses),
 		cmocka_unit_test(unit_extent),     cmocka_unit_test(refuses),
-		cmocka_unit_test(gdb_index),
+		cmocka_unit_test(gdb_index),       cmocka_unit_test(views),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
