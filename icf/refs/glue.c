@@ -200,17 +200,27 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	struct elfrw_relocs rel;
 	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx));
 	struct icf_trace t = { 0 };
+	unsigned falls = prog->unit.data[i].flags & ICF_UNIT_FALLS; /* see run_on() */
 	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel, &t);
+	prog->unit.data[i].flags |= (uint16_t)falls;
 	icf_trace_deinit(&t);
 	elfrw_relocs_close(&rel);
 	return err;
 }
 
-/* clang branches to the end of a function if it knows that control never gets there. */
+/* Compilers branch to the end of a function if they know that control never gets there. */
 static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
 {
 	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE &&
 	       icf_unit_ending(prog, ref->target) != ICF_NONE;
+}
+
+/* Something branches to the end of unit I.  Assembler may mean it, and run through no-ops into the
+ * next unit; nothing tells its code from a compiler's. */
+static void run_on(struct icf_program *prog, uint32_t i)
+{
+	if (same_section(prog, i, i + 1) && runs_on(prog, &prog->unit.data[i]))
+		prog->unit.data[i].flags |= ICF_UNIT_FALLS;
 }
 
 static struct elfrw_err *extend_all(struct icf_program *prog)
@@ -218,8 +228,9 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
-			if (!(ref->flags & ICF_REF_HALF) && !names_an_end(prog, ref) &&
-			    !icf_names_own_end(prog, i, ref))
+			if (names_an_end(prog, ref))
+				run_on(prog, icf_unit_ending(prog, ref->target));
+			else if (!(ref->flags & ICF_REF_HALF) && !icf_names_own_end(prog, i, ref))
 				ELFRW_TRY(extend(prog, ref->target));
 		}
 	/* The meaning of a PC-relative field is known only after the tables are. */

@@ -46,6 +46,25 @@ static bool is_image(struct icf_vcode_at *at, const struct icf_vref *r)
 	return r->found == r->want && (r->known || !icf_v_in_exec(&at->job->v->claim, r->target));
 }
 
+/* Control that gets to the end of unit K and runs through no-ops into the next unit must do so as
+ * before: not all assembler leads there in impossible cases only. */
+static bool goes_on(const struct icf_v *v, uint32_t k)
+{
+	const struct icf_vunit *u = &v->claim.unit.data[k], *next = u + 1;
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
+	struct elfrw_insn in;
+	if (k + 1 >= e->unit + e->n_units || next->old == u->end || !e->old_data ||
+	    !v->claim.arch->decode(e->old_data + (u->end - e->old), e->old_end - u->end, u->end,
+				   &in) ||
+	    in.kind != ELFRW_INSN_NOP)
+		return true;
+	const struct icf_vexec *o = icf_v_out_exec(&v->claim, next->body);
+	uint64_t gap = next->old - u->end, end = u->body + (u->end - u->old);
+	return !((u->flags | next->flags) & ICF_V_FOLDED) && next->body == end + gap && o &&
+	       end >= o->new && o->new_data &&
+	       !memcmp(e->old_data + (u->end - e->old), o->new_data + (end - o->new), gap);
+}
+
 /* The end of its own function: compilers let impossible cases lead there.  That end moves with the
  * function or with the code behind it. */
 static bool is_own_end(struct icf_vcode_at *at, const struct icf_vref *r)
@@ -53,7 +72,7 @@ static bool is_own_end(struct icf_vcode_at *at, const struct icf_vref *r)
 	const struct icf_v *v = at->job->v;
 	const struct icf_vunit *next =
 		at->index + 1 < v->claim.unit.len ? &v->claim.unit.data[at->index + 1] : NULL;
-	return !r->known && r->target == at->u->end &&
+	return !r->known && r->target == at->u->end && (!r->branch || goes_on(v, at->index)) &&
 	       (r->found == at->u->body + at->size ||
 		(next && r->found == next->body - (next->old - r->target)));
 }
@@ -64,7 +83,8 @@ static bool is_empty_part(struct icf_vcode_at *at, const struct icf_vref *r)
 	const struct icf_v *v = at->job->v;
 	uint32_t before = r->known ? ICF_V_NONE : icf_v_find_end(&v->claim, r->target);
 	const struct icf_vunit *b = before != ICF_V_NONE ? &v->claim.unit.data[before] : NULL;
-	return b && b->end == r->target && r->found == b->body + (b->end - b->old);
+	return b && b->end == r->target && r->found == b->body + (b->end - b->old) &&
+	       (!r->branch || goes_on(v, before));
 }
 
 /* Padding in a section that stays: the padding stays, too. */
