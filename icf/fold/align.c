@@ -27,8 +27,9 @@ static uint8_t larger(uint8_t a, uint8_t b)
  * of the address VA, at most LIMIT. */
 static uint8_t of_section(const struct icf_program *prog, const struct icf_exec *e)
 {
+	/* An even address stays even, whatever the section asks for: many tag it. */
 	uint64_t align = prog->img->section[e->shndx].hdr.sh_addralign;
-	uint8_t ret = align ? (uint8_t)__builtin_ctzll(align) : 0;
+	uint8_t ret = align > 1 ? (uint8_t)__builtin_ctzll(align) : 1;
 	return ret < MAX_ALIGN ? ret : MAX_ALIGN;
 }
 

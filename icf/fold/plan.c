@@ -167,10 +167,12 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	const struct icf_exec *ex = &prog->exec.data[e];
 	struct elfrw_addrmap *map = &l->plan->map;
 	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
-	/* A function at an even address stays at one, also musl's _fini in a section of
-	 * alignment 1. */
-	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1 + (ex->start % 2 == 0);
-	l->cursor = elfrw_align_up(l->cursor, align);
+	/* A function at an even address stays at one, also in a section of alignment 1 (musl's
+	 * _fini). */
+	if (sh->sh_addralign > 1)
+		l->cursor = elfrw_align_up(l->cursor, sh->sh_addralign);
+	else
+		l->cursor += (ex->start ^ l->cursor) & 1;
 	if (l->cursor > ex->start ||
 	    (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
