@@ -192,9 +192,20 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 	return err;
 }
 
-/* Moves the sections behind the program headers into the hole from AT to END until there is room
- * for N more headers.  *ROOM: the number of headers that there is room for.  Sections of one
- * PT_NOTE move together, as a block. */
+/* Is the byte before VA loaded with these flags? */
+static bool is_loaded_so(const struct elfrw_image *img, uint64_t va, uint32_t flags)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++)
+		if (img->phdr[p].p_type == PT_LOAD && va > img->phdr[p].p_vaddr &&
+		    va - img->phdr[p].p_vaddr <= img->phdr[p].p_memsz)
+			return img->phdr[p].p_flags == flags;
+	return false;
+}
+
+/* Moves the sections behind the program headers into the hole from AT to END, unless they would
+ * become executable there (ld -z separate-code), until there is room for N more headers.  *ROOM:
+ * the number of headers that there is room for.  Sections of one PT_NOTE move together, as a block.
+ */
 static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint64_t end,
 				   uint32_t *room)
 {
@@ -204,7 +215,7 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 	for (uint32_t p = 0; p < img->n_phdrs && !ph; p++)
 		if (img->phdr[p].p_type == PT_LOAD && headers_end(out, &img->phdr[p], img->n_phdrs))
 			ph = &img->phdr[p];
-	if (!ph)
+	if (!ph || !is_loaded_so(img, at, ph->p_flags))
 		return NULL;
 	struct extents ex = { 0 };
 	bool changed;

@@ -60,6 +60,10 @@ note() { # TEXT: some.o beside a note and what uses it
 moved() { # does .interp stand elsewhere in ./out?
 	test "$(readelf -SW in | awk '/ .interp / { print $5 }')" != "$(readelf -SW out | awk '/ .interp / { print $5 }')"
 }
+# They do not become executable.
+sed 's/^int main/__attribute__((section("own"), noinline)) int mine(int x) { return x * 3 + 1; }\nextern char __start_own[], __stop_own[];\n&/; s/^return .*/return printf("%d %d\\n", n, mine(n) + (int)(__stop_own - __start_own)) < 0; }/' some.c >delimited.c
+try layout/note/separate bfd -O1 -fno-ipa-icf delimited.c -s -Wl,-z,separate-code &&
+	check layout/note/separate/stays "moved" eval '! moved'
 for relocs in emit-relocs build-id; do
 	for ld in lld bfd; do
 		how=-Wl,--build-id,-z,noseparate-code
@@ -408,6 +412,52 @@ for ld in bfd lld; do
 	try layout/odd $ld -Os -ffunction-sections -Wl,--emit-relocs odd.c || continue
 	check layout/odd/$ld/input "all are even" test "$(nm in | grep -c '[13579bdf] T [ab][123]$')" != 0
 	try layout/odd/no-relocs $ld -Og -no-pie -falign-functions=1 odd.c
+done
+# The section itself begins at an odd address.
+cat >odd_section.c <<'END'
+#include <stdio.h>
+#define F(N, K) __attribute__((section(".odd"), noinline, used)) int N(int x) { sum += x; sum ^= K; return x * 3 + K; }
+static volatile int sum;
+F(f0, 1) F(f1, 1) F(f2, 2) F(f3, 3) F(f4, 3) F(f5, 5)
+int (*volatile t[])(int) = { f0, f1, f2, f3, f4, f5 };
+int main(void) { int s = 0; for (int i = 0; i < 6; i++) s = s * 7 + t[i](i); return printf("%d\n", s) < 0; }
+END
+for o in 0 s; do
+	try "layout/odd-section/O$o" bfd -fcf-protection=none -O$o odd_section.c -Wl,--emit-relocs,--section-start=.odd=0x1100001 || continue
+	check "layout/odd-section/O$o/input" "all are odd" test "$(nm in | grep -c '[02468ace] T f[0-5]$')" != 0
+done
+
+# --- a branch to the end of a function, from where no-ops lead into the next one; the functions fold otherwise
+cat >on.s <<'END'
+	.macro PAIR a, b, n
+	.p2align 4
+	.type \a, @function
+\a:	.cfi_startproc
+	test %edi, %edi
+	je 1f
+	mov $5, %eax
+	ret
+1:	.cfi_endproc
+	.size \a, . - \a
+	.p2align 4
+	.type \b, @function
+\b:	.cfi_startproc
+	mov $\n, %eax
+	ret
+	.cfi_endproc
+	.size \b, . - \b
+	.endm
+	.text
+	.globl f1, f2
+	PAIR f1, g1, 7
+	PAIR f2, g2, 8
+	.section .note.GNU-stack, "", @progbits
+END
+echo '#include <stdio.h>
+int f1(int), f2(int); int main(int n, char **v) { (void)v; return printf("%d%d%d%d\n", f1(n), f1(n - 1), f2(n), f2(n - 1)) < 0; }' >on.c
+for r in emit-relocs build-id; do
+	try layout/runs-on/$r bfd on.c on.s -Wl,--$r || continue
+	check layout/runs-on/$r/apart "folded" eval '[ -z "$("$ICFOLD" --icf=all --print-icf-sections in -o out | grep -w f1)" ]'
 done
 
 
