@@ -262,7 +262,8 @@ struct elfrw_err *dwr_die_low_high(struct dwr_die_scan *s, const struct dwr_die 
 		s->ru->new_base = !die->depth ? va : s->ru->new_base;
 		return NULL;
 	}
-	if (die->abbrev->tag == DW_TAG_subprogram && s->unit->sec == DWR_INFO)
+	/* A function without an instruction is none of those that begin there; nobody calls it. */
+	if (die->abbrev->tag == DW_TAG_subprogram && s->unit->sec == DWR_INFO && end != va)
 		ELFRW_TRY(dwr_die_note_die(s, die, va));
 	if (!die->depth)
 		return unit_range(s, die, low, high, va, end);

@@ -132,7 +132,7 @@ static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow 
 		icf_vrows_keep(d, &d->group, row);
 }
 
-/* Computes the required image of each row of IN. */
+/* Computes the required image of each row of IN: in code, or at the end of the last function. */
 static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
@@ -146,9 +146,9 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			expect_end(d, s, row);
 			continue;
 		}
-		if (!icf_v_in_exec(&v->claim, va))
-			continue;
 		uint32_t u = icf_v_find(&v->claim, va), prev = icf_v_find_end(&v->claim, va);
+		if (prev == ICF_V_NONE && !icf_v_in_exec(&v->claim, va))
+			continue;
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->claim.unit.data[prev] : NULL;
 		bool prev_gone = p && is_gone(p, alias);

@@ -232,6 +232,43 @@ else
 	not_ok stack/follows "$(first_line log)"
 fi
 
+# --- functions without an instruction, at the entry of folded ones: nobody calls them
+cat >empty.c <<'EOF2'
+static volatile int sum;
+__attribute__((noinline)) int one(int x) { sum += x; return x * 7 + sum; }
+__attribute__((noinline)) void none(void) { __builtin_unreachable(); }
+__attribute__((noinline)) int two(int x) { sum += x; return x * 7 + sum; }
+__attribute__((noinline)) int calls_two(int x) { return two(x + 1) * 3; }
+int main(int n, char **v) { (void)v; if (n > 50) none(); return (one(n) + calls_two(n)) & 0; }
+EOF2
+if "${CC:-gcc}" -g -Os -fno-toplevel-reorder -fno-reorder-functions -falign-functions=1 empty.c -Wl,--emit-relocs -o empty >log 2>&1 &&
+	"$ICFOLD" -q --allow-growth empty -o empty.folded >log 2>&1; then
+	check stack/empty/input "none has code" [ "$(symbol_value empty none)" = "$(symbol_value empty two)" ]
+	out=$("$ICFOLD" verify empty empty.folded | tail -n 3 | tr '\n' ' ')
+	check stack/empty/verify "$out" grep -q "equal $" <<<"$out"
+	out=$(names empty.folded "$(symbol_value empty.folded one)" "$(after empty.folded calls_two)" | sed 's/empty.c:[^|]*|//g')
+	check stack/empty/name "$out" [ "$out" = "two|calls_two|" ]
+else
+	not_ok stack/empty "$(first_line log)"
+fi
+# A row that covers nothing, at the end of the last function and of its section.
+cat >row.c <<'EOF2'
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) static void stops(int x) { printf("%d\n", x); exit(3); }
+__attribute__((noinline)) int one(int x) { if (x > 1000) stops(1); return x; }
+__attribute__((noinline)) int other(int x) { return x * 3; }
+__attribute__((noinline)) int two(int x) { if (x > 1000) stops(1); return x; }
+__attribute__((noinline, section("own_text"))) int mine(int x) { return x * 3 + 2; }
+int main(int n, char **v) { (void)v; return (one(n) + two(n) + other(n) + mine(n)) & 0; }
+EOF2
+if "${CC:-gcc}" -g -O2 -ffunction-sections row.c -Wl,--emit-relocs -o row >log 2>&1 && "$ICFOLD" -q --allow-growth row -o row.folded >log 2>&1; then
+	out=$("$ICFOLD" verify row row.folded | tail -n 3 | tr '\n' ' ')
+	check stack/row/verify "$out" grep -q "equal $" <<<"$out"
+else
+	not_ok stack/row "$(first_line log)"
+fi
+
 # --- virtual calls ------------------------------------------------------------------------------------------------------
 if "${CC:-gcc}" "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o virtual >log 2>&1 && "$ICFOLD" -q virtual -o virtual.folded >log 2>&1; then
 	pc=$(symbol_value virtual.folded _ZN1B1fEv) ret=$(symbol_value virtual.folded ret_virtual)
