@@ -330,6 +330,17 @@ static bool read_stub(const uint8_t *code, size_t avail, uint64_t va, uint64_t *
 	return false;
 }
 
+/* Arm ARM C4.1, "Load/store register (unsigned immediate)". */
+static unsigned read_size(const uint8_t *code, size_t size, uint32_t off)
+{
+	if (off > size || size - off < 4)
+		return 0;
+	uint32_t w = elfrw_get32(code + off);
+	if ((w & 0x3b000000) != 0x39000000)
+		return 0;
+	return (w & 0x04800000) == 0x04800000 ? 16 : 1U << (w >> 30);
+}
+
 /* AArch64 ELF ABI, "Relocation optimization": LDR of a GOT slot becomes ADD, and ADRP with an ADD
  * behind it, both of one register, NOP and ADR. */
 static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool slot)
@@ -436,6 +447,7 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.read_thunk = read_thunk,
 	.read_stub = read_stub,
 	.relax = relax,
+	.read_size = read_size,
 	.reloc = reloc,
 	.dwarf_sp = 31,
 	.dwarf_ra = 30,

@@ -47,6 +47,24 @@ static bool add_taken(struct places *p, uint64_t va)
 	return add(p, (struct target){ .va = va, .taken = true });
 }
 
+static bool has_halves(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref && prog->arch->low_form; r++)
+		if (elfrw_form_is_high(icf_ref_form(prog, &ref[r])))
+			return true;
+	return false;
+}
+
+static const struct icf_ref *with_halves(const struct icf_program *prog, const struct icf_unit *u,
+					 icf_ref_list *list, uint32_t *n)
+{
+	bool ok = VEC_APPEND(list, icf_unit_refs(prog, u), u->n_ref) &&
+		  icf_hash_halves(prog, u, list);
+	*n = ok ? (uint32_t)list->len : 1;
+	return ok ? list->data : NULL;
+}
+
 const struct icf_ref *icf_hash_refs(const struct icf_program *prog, uint32_t unit,
 				    icf_ref_list *scratch, uint32_t *n)
 {
@@ -55,9 +73,10 @@ const struct icf_ref *icf_hash_refs(const struct icf_program *prog, uint32_t uni
 	uint64_t size = u->end - u->start;
 	struct elfrw_insn in;
 	*n = u->n_ref;
-	if (u->kind != ICF_UNIT_OPAQUE || u->n_ref || icf_has_data(prog, u->start, u->end))
-		return icf_unit_refs(prog, u);
 	scratch->len = 0;
+	if (u->kind != ICF_UNIT_OPAQUE || u->n_ref || icf_has_data(prog, u->start, u->end))
+		return has_halves(prog, u) ? with_halves(prog, u, scratch, n)
+					   : icf_unit_refs(prog, u);
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
 		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in))
 			break;

@@ -97,6 +97,12 @@ struct elfrw_err *icf_hash_versions(struct icf_hasher *h);
 /* Appends name and version of symbol SYM of .dynsym. */
 void icf_put_import(const struct icf_hasher *h, uint32_t sym, struct elfrw_wbuf *w);
 
+/* ---- half.c ---- */
+
+/* Adds to LIST, the references of U by place, the low halves of addresses that are not among them,
+ * and completes the high halves that have some.  false: out of memory. */
+bool icf_hash_halves(const struct icf_program *prog, const struct icf_unit *u, icf_ref_list *list);
+
 /* ---- place.c ---- */
 
 /* The references of a unit; *N of them.  Nobody vouches for those of a unit that is not understood:
