@@ -14,11 +14,16 @@ static uint64_t views_of(const struct dwr_rw *rw, size_t i, const struct dwr_sit
 			: DWR_LIST_NONE;
 }
 
-/* The uses of batch I of ARG, a struct dwr_rw_run. */
+/* The uses of batch I - 1 of ARG, a struct dwr_rw_run.  Beside that the pages of the input are
+ * given back: most were read, and half of them are not read again. */
 static struct elfrw_err *collect_batch(void *arg, size_t i)
 {
 	struct dwr_rw_run *run = arg;
-	const struct dwr_rw_batch *b = &run->batch.data[i];
+	if (i == 0) {
+		elfrw_image_forget(run->rw.in->image);
+		return NULL;
+	}
+	const struct dwr_rw_batch *b = &run->batch.data[i - 1];
 	for (uint32_t k = b->first; k < b->first + b->n; k++) {
 		const struct dwr_rw_unit *ru = &run->rw.ru[k];
 		struct dwr_list_use *use = run->use + ru->first_use;
@@ -78,7 +83,7 @@ static struct elfrw_err *collect_lists(struct dwr_rw_run *run)
 								 .range = ru->cu_range.data,
 								 .n_ranges = ru->cu_range.len };
 	}
-	return elfrw_parallel(rw->in->threads, run->batch.len, collect_batch, run);
+	return elfrw_parallel(rw->in->threads, run->batch.len + 1, collect_batch, run);
 }
 
 /* Sets the entries of .debug_addr that the DIEs use. */

@@ -11,7 +11,6 @@
 #include "dwarf/rewrite/rewrite.h"
 #include "dwarf/rewrite/run.h"
 #include "elfrw/base/parallel.h"
-#include "elfrw/image.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +111,6 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 	if (!lend_room(rw))
 		return &elfrw_err_nomem;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));
-	/* Most of it was read, and half of it is not read again. */
-	elfrw_image_forget(in->image);
 	ELFRW_TRY(dwr_rw_rewrite_lists(run));
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, dwr_rw_apply_lists, run));
 	ELFRW_TRY(dwr_rw_apply_ranges(run));

@@ -175,6 +175,14 @@ static struct elfrw_err *rewrite_all(struct dwr_lists_run *r, struct dwr_rw_list
 	return NULL;
 }
 
+/* Frees what chunk INDEX of ARG, a struct dwr_lists_run, has: for many, it takes a while. */
+static struct elfrw_err *free_chunk(void *arg, size_t index)
+{
+	struct dwr_lists_run *r = arg;
+	dwr_list_work_deinit(&r->chunk.data[index].w);
+	return NULL;
+}
+
 struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_lists_out *out)
 {
 	struct dwr_rw_lists_out result = { 0 };
@@ -186,8 +194,7 @@ struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_l
 		*out = result;
 	else
 		dwr_rw_lists_deinit(&result);
-	for (size_t i = 0; i < r.chunk.len; i++)
-		dwr_list_work_deinit(&r.chunk.data[i].w);
+	(void)elfrw_parallel(in->threads, r.chunk.len, free_chunk, &r);
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++) {
 		struct dwr_lists_part *part = &r.part[kind];
 		dwr_list_contribs_deinit(&part->contribs);

@@ -186,8 +186,22 @@ static struct elfrw_err *sort_slice(void *arg, size_t index)
 	return NULL;
 }
 
+/* Are the keys of section KIND sorted?  Those of each slice are. */
+static bool follow(const struct dwr_lists_run *r, unsigned kind)
+{
+	const struct dwr_lists_part *part = &r->part[kind];
+	const struct dwr_lists_key *key = r->order + part->first;
+	size_t end = 0;
+	for (size_t i = 0; i < r->n_slices; end += r->slice[i++].n[kind])
+		if (end && r->slice[i].n[kind] && key[end - 1].key > key[end].key)
+			return false;
+	/* Uses that were made up are behind them. */
+	size_t sorted = end ? end - 1 : 0;
+	return is_sorted(key + sorted, part->n - sorted);
+}
+
 /* Units lie in the order of their lists as a rule.  Then the slices, each sorted by itself, are
- * sorted as a whole, and the last sort only looks. */
+ * sorted as a whole. */
 struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 {
 	const size_t n = dwr_lists_count(r), size = (n + 1) * sizeof *r->order;
@@ -211,7 +225,8 @@ struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
 	}
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
-		ELFRW_TRY(sort_keys(r->order + r->part[kind].first, r->part[kind].n));
+		if (!follow(r, kind))
+			ELFRW_TRY(sort_keys(r->order + r->part[kind].first, r->part[kind].n));
 	return NULL;
 }
 
@@ -220,35 +235,34 @@ struct elfrw_err *dwr_lists_cut(struct dwr_lists_run *r, unsigned kind)
 	struct dwr_lists_part *part = &r->part[kind];
 	const struct dwr_lists_key *key = r->order + part->first;
 	uint32_t contrib = 0;
-	struct dwr_lists_chunk *c = NULL;
 	part->first_chunk = (uint32_t)r->chunk.len;
-	for (uint32_t i = 0; i < part->n; i++) {
-		uint64_t off = key[i].key;
+	for (uint32_t i = 0, next; i < part->n; i = next) {
+		const uint64_t off = key[i].key;
+		uint32_t end = part->n;
 		if (dwr_list_is_v5(kind)) {
-			uint32_t old = contrib;
-			while (contrib < part->contribs.len &&
-			       part->contribs.data[contrib].end <= off)
+			const struct dwr_list_contrib *of = part->contribs.data;
+			while (contrib < part->contribs.len && of[contrib].end <= off)
 				contrib++;
-			if (contrib == part->contribs.len ||
-			    off < part->contribs.data[contrib].lists)
+			if (contrib == part->contribs.len || off < of[contrib].lists)
 				return elfrw_error_at(r->in->secs.list[kind].name, off,
 						      "a list begins outside of all"
 						      " contributions");
-			if (contrib != old)
-				c = NULL;
+			end = (uint32_t)LOWER_BOUND(i, part->n, mid,
+						    key[mid].key < of[contrib].end);
 		}
-		if (!c || (c->n >= CHUNK_USES && key[i - 1].key != off)) {
-			c = VEC_PUSH(&r->chunk);
-			if (!c)
-				return &elfrw_err_nomem;
-			*c = (struct dwr_lists_chunk){ .first = part->first + i,
-						       .contrib = contrib,
-						       .kind = (uint8_t)kind };
-			c->w.in = r->in;
-			c->w.ranger = &r->ranger;
-			c->w.budget = &r->budget[kind];
-		}
-		c->n++;
+		next = end - i > CHUNK_USES ? i + CHUNK_USES : end;
+		while (next < end && key[next].key == key[next - 1].key)
+			next++;
+		struct dwr_lists_chunk *c = VEC_PUSH(&r->chunk);
+		if (!c)
+			return &elfrw_err_nomem;
+		*c = (struct dwr_lists_chunk){ .first = part->first + i,
+					       .n = next - i,
+					       .contrib = contrib,
+					       .kind = (uint8_t)kind };
+		c->w.in = r->in;
+		c->w.ranger = &r->ranger;
+		c->w.budget = &r->budget[kind];
 	}
 	part->n_chunks = (uint32_t)r->chunk.len - part->first_chunk;
 	return NULL;
