@@ -186,18 +186,24 @@ static struct elfrw_err *sort_slice(void *arg, size_t index)
 	return NULL;
 }
 
-/* Are the keys of section KIND sorted?  Those of each slice are. */
-static bool follow(const struct dwr_lists_run *r, unsigned kind)
+/* Sorts the keys of section KIND, of which those of each slice are sorted.  A slice may begin in
+ * the middle of a unit, so the last lists of one may lie behind the first ones of the next. */
+static struct elfrw_err *join_slices(struct dwr_lists_run *r, unsigned kind)
 {
 	const struct dwr_lists_part *part = &r->part[kind];
-	const struct dwr_lists_key *key = r->order + part->first;
-	size_t end = 0;
-	for (size_t i = 0; i < r->n_slices; end += r->slice[i++].n[kind])
-		if (end && r->slice[i].n[kind] && key[end - 1].key > key[end].key)
-			return false;
+	struct dwr_lists_key *key = r->order + part->first;
+	size_t at = 0, work = 0;
+	for (size_t i = 0; i < r->n_slices && work <= part->n; at += r->slice[i++].n[kind]) {
+		const size_t end = at + r->slice[i].n[kind];
+		if (!at || at == end || key[at - 1].key <= key[at].key)
+			continue;
+		const size_t from = LOWER_BOUND(0, at, mid, key[mid].key <= key[at].key),
+			     to = LOWER_BOUND(at, end, mid, key[mid].key < key[at - 1].key);
+		work += to - from;
+		ELFRW_TRY(sort_keys(key + from, to - from));
+	}
 	/* Uses that were made up are behind them. */
-	size_t sorted = end ? end - 1 : 0;
-	return is_sorted(key + sorted, part->n - sorted);
+	return at == part->n && work <= part->n ? NULL : sort_keys(key, part->n);
 }
 
 /* Units lie in the order of their lists as a rule.  Then the slices, each sorted by itself, are
@@ -225,8 +231,7 @@ struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
 		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
 	}
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
-		if (!follow(r, kind))
-			ELFRW_TRY(sort_keys(r->order + r->part[kind].first, r->part[kind].n));
+		ELFRW_TRY(join_slices(r, kind));
 	return NULL;
 }
 

@@ -316,6 +316,60 @@ static void test_threads(void **state)
 	elfrw_wbuf_free(&b.w);
 }
 
+enum order { SORTED, BACKWARD, NEARLY, MIXED, ORDERS };
+
+/* The place among N uses of the use of list I. */
+static uint32_t place(enum order order, uint32_t i, uint32_t n)
+{
+	const uint32_t some = 300; /* no part of a slice */
+	switch (order) {
+	case BACKWARD: return n - 1 - i;
+	case NEARLY: return i / some % 2 ? i - some : i + some < n ? i + some : i;
+	case MIXED: return (uint32_t)((uint64_t)i * 7919 % n);
+	default: return i;
+	}
+}
+
+/* Whatever the order of the uses, the lists keep theirs. */
+static void test_order(void **state)
+{
+	(void)state;
+	enum { N = 49800 };
+	struct build b = { 0 };
+	struct dwr_list_use *use = calloc(N, sizeof *use);
+	uint64_t *off = calloc(N, sizeof *off);
+	open_contrib(&b, 4, 8, 0);
+	for (uint32_t i = 0; i < N; i++) {
+		off[i] = b.w.len;
+		U8(&b, DW_RLE_offset_pair), LEB(&b, i % 0x80, i % 0x80 + 0x60), U8(&b, 0);
+	}
+	close_contrib(&b);
+	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
+	struct dwr_rw_lists_out first;
+	for (enum order order = SORTED; order < ORDERS; order++) {
+		for (uint32_t i = 0; i < N; i++)
+			use[place(order, i, N)] =
+				make_use(DWR_LIST_RNGLISTS, SCOPE, off[i], ELFRW_NO_UNIT);
+		struct rewriting r = rewriting_of(DWR_LIST_RNGLISTS, &b, &cu, use, N);
+		run(&r);
+		if (order == SORTED) {
+			first = r.out;
+			elfrw_addrmap_deinit(&r.map);
+			continue;
+		}
+		assert_int_equal(first.sec[DWR_LIST_RNGLISTS].size,
+				 r.out.sec[DWR_LIST_RNGLISTS].size);
+		assert_memory_equal(first.sec[DWR_LIST_RNGLISTS].data,
+				    r.out.sec[DWR_LIST_RNGLISTS].data,
+				    first.sec[DWR_LIST_RNGLISTS].size);
+		end_run(&r);
+	}
+	dwr_rw_lists_deinit(&first);
+	free(off);
+	free(use);
+	elfrw_wbuf_free(&b.w);
+}
+
 /* Overlapping lists, each long: refused before they fill the memory. */
 static void test_overlap(void **state)
 {
@@ -408,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_old_ranges), cmocka_unit_test(test_offset_tables),
 		cmocka_unit_test(test_only_added), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_overlap),    cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
