@@ -192,9 +192,13 @@ bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapp
 	c += 2;
 	c += end - c > 2 && c[0] == '0' && c[1] == 'x' ? 2 : 0;
 	ret->offset = hex(c, end, &n);
-	if (!(c = memmem(c, (size_t)(end - c), "]: ", 3)) ||
-	    !(c = memchr(c + 3, ' ', (size_t)(end - c - 3))))
+	if (!(c = memmem(c, (size_t)(end - c), "]: ", 3)))
+		return false;
+	const char *allowed = c + 3;
+	if (!(c = memchr(allowed, ' ', (size_t)(end - allowed))))
 		return false;
 	ret->path = c + 1;
-	return true;
+	/* perf record -d shows mappings of data, too, which can begin at the same place in the
+	 * file. */
+	return memchr(allowed, 'x', (size_t)(c - allowed));
 }

@@ -14,7 +14,8 @@ struct icf_perf_parts {
 	bool inlined;
 };
 
-/* A mapping of a file: PERF_RECORD_MMAP2 PID/TID: [START(LENGTH) @ OFFSET ...]: PERM PATH */
+/* A mapping of a file as code: PERF_RECORD_MMAP2 PID/TID: [START(LENGTH) @ OFFSET ...]: PERM PATH
+ */
 struct icf_perf_mapping {
 	int64_t pid;
 	uint64_t start, offset;

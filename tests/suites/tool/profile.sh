@@ -441,6 +441,11 @@ check profile/event "$(first_line log)" bash -c "grep -q instructions:u a && ! g
 translate --to=collapsed pie/new/p named.new >a 2>log
 check profile/events-differ "$(first_line log)" grep -q 'several events' log
 check profile/comm "$(first_line a)" grep -q '^p;' a
+# Mappings of data (perf record -d) can begin where code begins in the file.
+sed '/^	/s/ [^ ]* ([^ ]*)$//' named.new >in.txt
+sed '/PERF_RECORD_MMAP/{p;s/\[0x555555555000/[0x555555558000/;s/r-xp/rw-p/}' in.txt >data.txt
+for f in in data; do translate -q --to=collapsed pie/new/p $f.txt >$f.out 2>log; done
+check profile/data-mapping "$(first_line data.out)" bash -c 'grep -q "caller_b;leaf_b" in.out && cmp -s in.out data.out && ! cmp -s in.txt data.txt'
 # A count in front of a sample, as in what llvm-profgen reads; branch records with files; a kernel's frames.
 site=$(sed -nE 's/^.* (0x[0-9a-f]+\/0x[0-9a-f]+\/P\/-\/-\/0) +$/\1/p' pie/new.txt | head -n 1)
 printf 'PERF_RECORD_MMAP2 7/7: [0x555555555000(0x1000) @ 0x1000 08:01 1 0]: r-xp /x/p\n5\n 555555555000  %s  %s \n' "$site" "$site" >in.txt
