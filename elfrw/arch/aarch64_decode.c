@@ -272,15 +272,14 @@ static unsigned vector_size(uint32_t w)
 	return w >> 30 == 0 ? 4 : 8;
 }
 
-/* A single register; PREFETCH: it may be the name of a kind of prefetch. */
-static bool single(uint32_t w, bool prefetch, struct elfrw_insn *in)
+/* A single register; PREFETCH: it may be the name of a kind of prefetch.  Branches by these bits
+ * would not be predicted. */
+static inline bool single(uint32_t w, bool prefetch, struct elfrw_insn *in)
 {
-	unsigned size = w >> 30, opc = bits(w, 22, 2);
-	bool known = w & 1u << 26 ? vector_size(w) < 8
-		     : size == 2  ? opc < 3
-		     : size == 3  ? opc < (prefetch ? 3u : 2u)
-				  : true;
-	return known && put(in, ELFRW_A64_MEMORY);
+	/* Bit N: access N, by bits 26, 31, 30, 23 and 22 of the word. */
+	static const uint32_t access = 0x333f37ff, name = 1u << 14;
+	unsigned n = bits(w, 26, 1) << 4 | bits(w, 30, 2) << 2 | bits(w, 22, 2);
+	return ((access | (prefetch ? name : 0)) >> n & 1) && put(in, ELFRW_A64_MEMORY);
 }
 
 static bool register_offset(uint32_t w, struct elfrw_insn *in)
@@ -476,18 +475,20 @@ static bool with_flags(uint32_t w, struct elfrw_insn *in)
 
 static bool registers(uint32_t w, struct elfrw_insn *in)
 {
-	bool fits = is_wide(w) || !(w & 1u << 15), known;
+	bool known;
 	in->reg = or_zero(w & 31);
-	if (w & 1u << 28)
+	if (w & 1u << 28) {
 		known = w & 1u << 24 ? three_sources(w) : with_flags(w, in);
-	else if (!(w & 1u << 24))
-		known = fits;
-	else if (w & 1u << 21) {
-		known = bits(w, 22, 2) == 0 && bits(w, 10, 3) <= 4;
-		if (!(w & 1u << 29))
+	} else {
+		/* Numbers, since branches by these bits would not be predicted. */
+		unsigned logical = !bits(w, 24, 1), extended = bits(w, 24, 1) & bits(w, 21, 1),
+			 fits = bits(w, 31, 1) | !bits(w, 15, 1);
+		known = extended ? bits(w, 22, 2) == 0 && bits(w, 10, 3) <= 4
+				 : fits & (logical | (bits(w, 22, 2) != 3));
+		/* Without flags: the stack pointer. */
+		if (extended && !bits(w, 29, 1))
 			in->reg = w & 31;
-	} else
-		known = bits(w, 22, 2) != 3 && fits;
+	}
 	return known && put(in, ELFRW_A64_REG);
 }
 
