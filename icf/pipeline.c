@@ -130,7 +130,7 @@ struct stage {
 	struct elfrw_err *(*run)(const struct job *job);
 };
 
-/* Runs the stages in order, up to one that finds no room for the unwind tables. */
+/* Runs the stages in order, up to one that finds no room for the unwind tables or for thunks. */
 static struct elfrw_err *run_stages(const struct job *job, const struct stage *stage, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -331,16 +331,23 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	return run_stages(&job, planning, sizeof planning / sizeof *planning);
 }
 
-/* Applies the plan, or one that needs less, after A is released. */
-static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt,
-				       struct icf_apply *a)
+static void release(struct icf_apply *a)
 {
 	free(a->symbol_index);
 	icf_shared_deinit(&a->shared);
 	free(a->frame_moves.move);
+}
+
+/* Applies the plan, or one that needs less, after A is released. */
+static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt,
+				       struct icf_apply *a)
+{
+	release(a);
 	struct elfrw_err *err = apply(run, opt, a);
-	/* Twice at most: in place, the unwind tables do not change. */
+	/* Twice at most: in place, the unwind tables do not change, and thunks lie in what they
+	 * replace. */
 	while (!err && a->no_room) {
+		release(a);
 		elfrw_output_deinit(&run->out);
 		err = icf_plan_less(&run->prog, opt, &run->plan);
 		if (!err)
@@ -390,9 +397,7 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 		err = fold_nothing(run, opt, &a);
 	if (!err)
 		err = elfrw_output_tail_fits(&run->out);
-	free(a.symbol_index);
-	icf_shared_deinit(&a.shared);
-	free(a.frame_moves.move);
+	release(&a);
 	return err;
 }
 

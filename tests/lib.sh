@@ -477,7 +477,7 @@ unwind_problems() {
 covered_functions() {
 	{
 		unwind_ranges "$1" | sort -n | sed 's/^/fde /'
-		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "NOTYPE") && $7 != "UND" && $8 && $8 !~ /^__(start|stop)_/ { print $2, $8 }' | sort | sed 's/^/sym /'
+		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "NOTYPE") && $7 != "UND" && $8 && $8 !~ /^(__(start|stop)_|\$d)/ { print $2, $8 }' | sort | sed 's/^/sym /'
 	} | awk '
 		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
 		$1 == "fde" { lo[++n] = $2; hi[n] = $3 }

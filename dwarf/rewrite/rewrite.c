@@ -181,6 +181,7 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			st->folded_dies += run.rw.ru[i].folded_dies;
 			st->thunk_dies += run.rw.ru[i].thunk_dies;
 			st->emptied_scopes += run.rw.ru[i].emptied;
+			run.out.crowded |= run.rw.ru[i].crowded;
 		}
 		for (size_t i = 0; i < run.n_uses; i++)
 			st->emptied_scopes +=

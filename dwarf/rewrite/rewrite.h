@@ -36,6 +36,9 @@ struct dwr_rewrite_out {
 	 * without .debug_icfold. */
 	struct dwr_note_die *die;
 	size_t n_dies;
+	/* A unit states one range in a form that cannot become a list, and thunks of other units'
+	 * functions lie in it: two units claim them.  The map should have no thunks. */
+	bool crowded;
 	struct dwr_rewrite_stats stats;
 };
 

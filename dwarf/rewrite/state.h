@@ -76,6 +76,7 @@ struct dwr_rw_unit {
 	uint64_t cu_range_pos; /* then: the place of their offset */
 	VEC(uint64_t) macro;   /* offsets of units of .debug_macro */
 	uint32_t folded_dies, thunk_dies, emptied;
+	bool crowded; /* its range, which must stay one, covers thunks of other units' functions */
 	uint32_t n_lists;   /* sites of kind DWR_SITE_LIST */
 	uint32_t first_use; /* index of the first list use of this unit */
 	uint32_t list_cu;

@@ -31,8 +31,8 @@ struct icf_apply {
 	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; left out
 						   because the class is uncertain */
 	bool typed;   /* names of folded functions keep their type: relocations are kept */
-	bool no_room; /* icf_apply_unwind did nothing: the unwind tables of this plan are too long
-		       */
+	bool no_room; /* the unwind tables of this plan are too long, or there is no place for its
+		       * thunks that debug information could state: nothing can be applied */
 	/* .eh_frame: old address and size, new address, and the new places of its records (set by
 	 * icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;

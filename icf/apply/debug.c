@@ -102,6 +102,11 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 	};
 	struct dwr_rewrite_out out = { 0 };
 	ELFRW_TRY(dwr_rewrite(&in, &out));
+	a->no_room = out.crowded;
+	if (a->no_room) {
+		dwr_rewrite_out_deinit(&out);
+		return NULL;
+	}
 	a->n_vtables = out.stats.vtables;
 	a->n_vtables_left_out = out.stats.vtables_left_out;
 	x->die = out.die;

@@ -159,6 +159,23 @@ static struct elfrw_err *put_unit_range(struct dwr_die_scan *s, const struct dwr
 			      " the debug information");
 }
 
+/* Does [BEGIN, END), the code of a unit that has CODE, cover thunks that are not its own? */
+static bool covers_thunks(const struct dwr_die_scan *s, const struct unit_code *code,
+			  uint64_t begin, uint64_t end)
+{
+	const struct elfrw_addrmap *map = s->rw->map;
+	uint64_t other = map->thunks_end - map->thunks;
+	if (map->in_place || begin > map->thunks || end < map->thunks_end)
+		return false;
+	for (size_t i = 0; i < code->n; i++) {
+		const struct dwr_piece *p = &s->pieces.piece.data[i];
+		uint64_t lo = p->begin > map->thunks ? p->begin : map->thunks,
+			 hi = p->end < map->thunks_end ? p->end : map->thunks_end;
+		other -= lo < hi ? hi - lo : 0;
+	}
+	return other != 0;
+}
+
 /* Maps the unit's own [low_pc, high_pc).  If its code is more than one piece, high_pc becomes
  * DW_AT_ranges. */
 static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
@@ -197,7 +214,9 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 			"the unit's range cannot be written in its forms (64-bit DWARF with"
 			" indexed addresses); --strip-debug drops it");
 	/* The thunks then have no unit.  This is harmless: their functions are found by name. */
-	return put_unit_range(s, die, low, high, only->begin, is_live ? code.live_end : only->end);
+	uint64_t last = is_live ? code.live_end : only->end;
+	s->ru->crowded = covers_thunks(s, &code, only->begin, last);
+	return put_unit_range(s, die, low, high, only->begin, last);
 }
 
 static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)

@@ -397,7 +397,7 @@ O3 ^(demo|eh|switches|recur|hotcold).*_O2_ -O3
 lse ^(recur|c.plain).gcc -march=armv8.1-a+lse
 outline ^(init|recur).gcc -moutline-atomics
 literals ^(demo|c.plain|recur).gcc -mpc-relative-literal-loads
-relr ^(init|addr)_[a-z]*_(bfd|lld|mold) -Wl,-z,pack-relative-relocs
+relr ^(init|addr)[^,]*_(bfd|lld|mold)$ -Wl,-z,pack-relative-relocs
 END
 fi
 finish

@@ -452,6 +452,14 @@ if compile_fixture gcc -O2 pie "$WORK/obj" >asm.log 2>&1 && link_fixture gcc bfd
 else
 	not_ok asm "does not build: $(first_line asm.log)"
 fi
+# GNU's assembler states the range of its unit in as few bytes as possible: it cannot become a list of two, around thunks of functions
+# that are another unit's.
+if compile_fixture gcc "-O0 -g" pie "$WORK/objg" >asm.log 2>&1 && link_fixture gcc bfd pie "$WORK/objg" "$WORK/asm.debug" >asm.log 2>&1; then
+	run_both asm.debug
+	check asm.debug/rule "there was room for the thunks" grep -q 'no room for their thunks' <("$ICFOLD" -v asm.debug -o asm.debug.out 2>&1)
+else
+	not_ok asm.debug "does not build: $(first_line asm.log)"
+fi
 cd "$ROOT" || exit 1
 PATH=${PATH#"$WORK/tools:"}
 . "$TESTS/lib/plant.sh"
