@@ -118,6 +118,20 @@ static bool row_lasts(const struct icf_program *prog, const struct icf_unit *u,
 	return true;
 }
 
+/* Was U folded in its place before?  Another thunk would not be shorter. */
+static bool is_thunk(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	struct elfrw_thunk_read t;
+	uint64_t size = u->end - u->start,
+		 k = prog->arch->read_thunk(code, (unsigned)(size < 64 ? size : 64), u->start, &t);
+	if (!k)
+		return false;
+	while (k < size && code[k] == elfrw_fill_byte(prog->arch, u->start + k))
+		k++;
+	return k == size;
+}
+
 /* Can a thunk stand for U, if U is folded into KEPT? */
 static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
 		       const struct icf_plan *plan, const struct icf_unit *u,
@@ -126,7 +140,8 @@ static bool thunk_does(const struct icf_program *prog, const struct icf_options 
 	if (!plan->in_place &&
 	    (opt->no_thunks || !icf_in_thunk_part(prog, plan->thunk_exec, u->start)))
 		return false;
-	return thunk_pays(prog, plan, u, kept) && (!plan->in_place || row_lasts(prog, u, kept));
+	return thunk_pays(prog, plan, u, kept) &&
+	       (!plan->in_place || (row_lasts(prog, u, kept) && !is_thunk(prog, u)));
 }
 
 struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,

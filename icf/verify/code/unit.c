@@ -101,10 +101,11 @@ static void check_fall(struct icf_vcode_at *at, uint8_t last)
 	const struct icf_vunit *next = &v->claim.unit.data[at->index + 1];
 	if (call && !call_goes_on(at, next->old - at->u->end))
 		return;
-	/* It does not, if traps of whole instructions fill the gap. */
-	if (v->claim.arch->fill_size > 1 && next->old > at->u->end &&
-	    elfrw_fill_size(v->claim.arch, at->a + at->size, next->old - at->u->end, at->u->end) >
-		    1)
+	/* It does not, if a trap is there (behind a system call that ends the program). */
+	struct elfrw_insn in;
+	uint64_t gap = next->old - at->u->end;
+	if (gap && v->claim.arch->decode(at->a + at->size, gap, at->u->end, &in) &&
+	    in.kind == ELFRW_INSN_TRAP)
 		return;
 	at->part->log.checked[ICF_VC_FALL]++;
 	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) ||

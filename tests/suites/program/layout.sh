@@ -453,12 +453,32 @@ cat >on.s <<'END'
 	PAIR f2, g2, 8
 	.section .note.GNU-stack, "", @progbits
 END
-echo '#include <stdio.h>
-int f1(int), f2(int); int main(int n, char **v) { (void)v; return printf("%d%d%d%d\n", f1(n), f1(n - 1), f2(n), f2(n - 1)) < 0; }' >on.c
+cat >on.c <<'END'
+#include <stdio.h>
+int f1(int), f2(int); int main(int n, char **v) { (void)v; return printf("%d%d%d%d\n", f1(n), f1(n - 1), f2(n), f2(n - 1)) < 0; }
+END
 for r in emit-relocs build-id; do
 	try layout/runs-on/$r bfd on.c on.s -Wl,--$r || continue
-	check layout/runs-on/$r/apart "folded" eval '[ -z "$("$ICFOLD" --icf=all --print-icf-sections in -o out | grep -w f1)" ]'
+	"$ICFOLD" --icf=all --print-icf-sections=folded in -o out >/dev/null 2>&1
+	check layout/runs-on/$r/apart "folded" eval '! grep -qw f1 folded'
 done
+
+# --- a system call that ends the program, and traps behind it: control gets no further
+cat >quit.c <<'END'
+#define F(N) __attribute__((noinline)) int N(int x) { for (int i = 0; i < x; i++) sum += x * i; return x * 7 + sum; }
+static volatile int sum;
+F(a) F(b)
+__asm__(".text\n.p2align 4, 0xcc\n.type quit, @function\nquit: .cfi_startproc\n mov $60, %eax\n syscall\n.cfi_endproc\n.size quit, . - quit\n.fill 600, 1, 0xcc\n.p2align 4");
+void quit(int);
+F(c) F(d)
+void _start(void) { __asm__("and $-16, %rsp"); quit((a(2) + b(3) * 3 + c(4) + d(5) * 5) & 0); }
+END
+try layout/quit bfd -O2 -fno-ipa-icf -fno-toplevel-reorder -nostdlib -static quit.c -Wl,--emit-relocs
+
+# --- a program folded in its place, folded again
+gcc some.o -o again && "$ICFOLD" -q --in-place --allow-growth again -o again.1 && "$ICFOLD" -q --in-place again.1 -o again.2 2>log
+check layout/again/folded "not folded" eval '! cmp -s again again.1'
+check layout/again/same "$(first_line log)" cmp -s again.1 again.2
 
 
 # --- calls in .init and .fini, which other objects' code runs through, of functions that fold
