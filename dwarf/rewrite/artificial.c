@@ -165,6 +165,16 @@ static struct elfrw_err *append_info(struct dwr_rw_run *run, const struct elfrw_
 	return NULL;
 }
 
+/* Can the unit, of offsets of 4 bytes, be where it is?  Beyond 4 GiB are only units of 64-bit DWARF,
+ * and what refers to places there needs offsets of their size. */
+static bool in_reach(const struct dwr_rw_run *run, uint64_t table, bool lines)
+{
+	const struct dwr_units *units = &run->rw.units;
+	bool wide = units->len && units->data[units->len - 1].params.offset_size == 8;
+	return !(table >> 32) && !(lines && run->rw.line.folded_unit >> 32) &&
+	       (!(run->info_size >> 32) || (wide && !run->vtables.v.len));
+}
+
 /* The unit's own range is one byte that is never a PC.  Debuggers ignore the lines of a unit
  * without a range; and no look-up by address enters a unit whose range does not hold the
  * address. */
@@ -190,7 +200,7 @@ struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
 		elfrw_put_le(w.data + length_at, w.len - length_at - p.offset_size, p.offset_size);
 	struct elfrw_err *err = append_info(run, &w);
 	elfrw_wbuf_free(&w);
-	if (!err && p.offset_size == 4 && (run->info_size >> 32 || table >> 32))
+	if (!err && p.offset_size == 4 && !in_reach(run, table, lines))
 		err = elfrw_error(".debug_info outgrows its offsets");
 	return err;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # limits.sh: programs at the limits of ELF and DWARF are folded right, or refused with one line.  LIMITS=full: also 2^24 symbols, code
-# of 1 GiB, and debug sections of 4 GiB (5 GB of disk, 6 GB of memory).
+# of 1 GiB, and debug sections of 4 GiB (5 GB of disk, 9 GB of memory).  ONLY="symbols code strings units": of these, some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 x86_only limits
@@ -79,13 +79,47 @@ for s in info rnglists loclists aranges; do
 done
 [ "${LIMITS:-}" = full ] || finish
 
-right "symbols" functions=1000 symbols=$((1 << 24))
-right "code" functions=$((1 << 20)) size=1024
-if wide .debug_str -gdwarf-5 -gdwarf64 && ./prog >want; then
+ONLY=${ONLY:-symbols code strings units}
+wanted() { case " $ONLY " in *" $1 "*) ;; *) false ;; esac; }
+# large NAME: prog with its debug information is folded right.
+large() {
 	"$ICFOLD" -q --icf=all prog -o folded 2>err
-	check limits/wide/.debug_str "$(first_line err)" cmp -s want <(./folded)
-	check limits/wide/.debug_str/verify "different" "$ICFOLD" verify -q --icf=all prog folded
+	check "limits/wide/$1" "$(first_line err)" cmp -s want <(./folded)
+	check "limits/wide/$1/verify" "different" "$ICFOLD" verify -q --icf=all prog folded
 	out=$("$ICFOLD" symbolize -e folded "$(symbol_value folded two)" | sed -n 3p)
-	check limits/wide/.debug_str/symbolize "$out" [ "$out" = one ]
+	check "limits/wide/$1/symbolize" "$out" [ "$out" = one ]
+	rm -f folded
+}
+
+if wanted symbols; then right "symbols" functions=1000 symbols=$((1 << 24)); fi
+if wanted code; then right "code" functions=$((1 << 20)) size=1024; fi
+if wanted strings && wide .debug_str -gdwarf-5 -gdwarf64 && ./prog >want; then large .debug_str; fi
+# Units of 64-bit DWARF beyond 4 GiB of .debug_info, behind one with a large block.
+cat >block.s <<'END'
+	.section .debug_abbrev,"",@progbits
+abbrev:	.uleb128 1, 0x11
+	.byte 0
+	.uleb128 0x03, 0x08, 0x1c, 0x09, 0, 0
+	.byte 0
+	.section .debug_info,"",@progbits
+	.long 0xffffffff
+	.quad 2f - 1f
+1:	.value 5
+	.byte 1, 8
+	.quad abbrev
+	.uleb128 1
+	.asciz "atHERE"
+	.byte 0x90, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0
+	.zero 16
+2:
+	.section .note.GNU-stack,"",@progbits
+END
+if wanted units; then
+	if as block.s -o block.o && gcc -O2 -gdwarf-5 -gdwarf64 -ffunction-sections -Wl,--emit-relocs block.o wide.c -o prog 2>err &&
+		python3 "$TESTS/growth/block.py" prog $((1 << 32)) 2>err && ./prog >want; then
+		large ".debug_info of 64-bit DWARF"
+	else
+		skip "limits/wide/.debug_info of 64-bit DWARF" "$(first_line err)"
+	fi
 fi
 finish
