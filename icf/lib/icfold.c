@@ -2,6 +2,7 @@
  * without breaking those who use it. */
 #include "icf/lib/icfold.h"
 #include "dwarf/stack/lookup.h"
+#include "dwarf/stack/memo.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/image.h"
 #include "elfrw/note.h"
@@ -11,18 +12,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An answer with what its accessors hand out. */
+/* An answer with what its accessors hand out, which is borrowed from the lookup and the handle. */
 struct answer {
 	icfold_answer a; /* first: users have its address */
-	VEC(icfold_frame) frame;
-	const char *const *candidate; /* borrowed from the lookup */
+	const icfold_frame *frame;
+	const char *const *candidate;
 };
+
+/* An answer that levels with the same number get again: places in the pools of the handle. */
+struct kept {
+	icfold_answer a;
+	uint32_t frame, candidate;
+	bool known;
+};
+
+#define MAX_KEPT (1 << 20) /* frames, and candidates, that are kept */
 
 struct icfold {
 	struct dwr_sym *sym;
 	struct dwr_lookup *lookup;
 	struct elfrw_err *err; /* of the last call; owned */
 	struct answer answer;
+	VEC(icfold_frame) frame; /* of an answer that is not kept */
+	VEC(struct kept) kept;   /* by dwr_lookup_same() */
+	VEC(icfold_frame) kept_frame;
+	VEC(const char *) kept_candidate;
 	size_t n_levels;
 	unsigned flags; /* DWR_SYM_* */
 	int fd;         /* of a copy in memory, or -1 */
@@ -142,7 +156,10 @@ void icfold_close(icfold *p)
 	dwr_lookup_close(p->lookup);
 	dwr_sym_close(p->sym);
 	elfrw_err_free(p->err);
-	VEC_FREE(&p->answer.frame);
+	VEC_FREE(&p->frame);
+	VEC_FREE(&p->kept);
+	VEC_FREE(&p->kept_frame);
+	VEC_FREE(&p->kept_candidate);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
@@ -189,11 +206,10 @@ static struct elfrw_err *answer_level(icfold *p, size_t i)
 	struct answer *a = &p->answer;
 	struct dwr_level l;
 	ELFRW_TRY(dwr_lookup_level(p->lookup, i, p->flags, &l));
-	a->frame.len = 0;
-	a->candidate = l.candidate;
+	p->frame.len = 0;
 	for (size_t k = 0; k < l.frames->len; k++) {
 		const struct dwr_sym_frame *f = &l.frames->data[k];
-		icfold_frame *slot = VEC_PUSH(&a->frame);
+		icfold_frame *slot = VEC_PUSH(&p->frame);
 		if (!slot)
 			return &elfrw_err_nomem;
 		*slot = (icfold_frame){ .function = f->function,
@@ -207,12 +223,32 @@ static struct elfrw_err *answer_level(icfold *p, size_t i)
 						f->has_start_address ? f->start_address : 0,
 					.inlined = f->inlined };
 	}
-	a->a = (icfold_answer){ .n_frames = a->frame.len,
-				.shared = l.merged,
-				.decided = l.decided,
-				.n_candidates = l.n_candidates,
-				.decided_by = l.by };
-	return NULL;
+	*a = (struct answer){ .a = { .n_frames = p->frame.len,
+				     .shared = l.merged,
+				     .decided = l.decided,
+				     .n_candidates = l.n_candidates,
+				     .decided_by = l.by },
+			      .frame = p->frame.data,
+			      .candidate = l.candidate };
+	return dwr_sym_complete(p->sym);
+}
+
+/* Keeps the answer for NUMBER.  Without memory it is asked for again. */
+static void keep(icfold *p, uint32_t number)
+{
+	const struct answer *a = &p->answer;
+	if (a->a.n_frames > MAX_KEPT - p->kept_frame.len ||
+	    a->a.n_candidates > MAX_KEPT - p->kept_candidate.len)
+		return;
+	while (p->kept.len <= number)
+		if (!VEC_PUSH(&p->kept))
+			return;
+	struct kept *k = &p->kept.data[number];
+	*k = (struct kept){ .a = a->a,
+			    .frame = (uint32_t)p->kept_frame.len,
+			    .candidate = (uint32_t)p->kept_candidate.len };
+	k->known = VEC_APPEND(&p->kept_frame, a->frame, a->a.n_frames) &&
+		   VEC_APPEND(&p->kept_candidate, a->candidate, a->a.n_candidates);
 }
 
 int icfold_level(icfold *p, size_t i, const icfold_answer **ret)
@@ -222,8 +258,20 @@ int icfold_level(icfold *p, size_t i, const icfold_answer **ret)
 	if (i >= p->n_levels)
 		return fail(p, elfrw_error("the stack has no level %zu", i));
 	*ret = &p->answer.a;
-	struct elfrw_err *err = answer_level(p, i);
-	return fail(p, err ? err : dwr_sym_complete(p->sym));
+	uint32_t number = dwr_lookup_same(p->lookup, i);
+	if (number < p->kept.len && p->kept.data[number].known) {
+		const struct kept *k = &p->kept.data[number];
+		p->answer = (struct answer){ .a = k->a };
+		if (k->a.n_frames)
+			p->answer.frame = p->kept_frame.data + k->frame;
+		if (k->a.n_candidates)
+			p->answer.candidate = p->kept_candidate.data + k->candidate;
+		return fail(p, NULL);
+	}
+	int status = fail(p, answer_level(p, i));
+	if (status == ICFOLD_OK && number != DWR_MEMO_NONE)
+		keep(p, number);
+	return status;
 }
 
 int icfold_address(icfold *p, uint64_t address, const icfold_answer **ret)
@@ -235,7 +283,7 @@ int icfold_address(icfold *p, uint64_t address, const icfold_answer **ret)
 const icfold_frame *icfold_answer_frame(const icfold_answer *answer, size_t i)
 {
 	const struct answer *a = (const struct answer *)answer;
-	return i < a->frame.len ? &a->frame.data[i] : NULL;
+	return i < a->a.n_frames ? &a->frame[i] : NULL;
 }
 
 const char *icfold_answer_candidate(const icfold_answer *answer, size_t i)
