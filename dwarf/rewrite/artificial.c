@@ -165,8 +165,8 @@ static struct elfrw_err *append_info(struct dwr_rw_run *run, const struct elfrw_
 	return NULL;
 }
 
-/* Can the unit, of offsets of 4 bytes, be where it is?  Beyond 4 GiB are only units of 64-bit DWARF,
- * and what refers to places there needs offsets of their size. */
+/* Can the unit, of offsets of 4 bytes, be where it is?  Beyond 4 GiB are only units of 64-bit
+ * DWARF, and what refers to places there needs offsets of their size. */
 static bool in_reach(const struct dwr_rw_run *run, uint64_t table, bool lines)
 {
 	const struct dwr_units *units = &run->rw.units;
