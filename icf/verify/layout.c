@@ -309,5 +309,5 @@ struct elfrw_err *icf_v_check_layout(struct icf_v *v)
 	ELFRW_TRY(check_blocks(v));
 	ELFRW_TRY(check_observed(v));
 	icf_v_check_alignment(&v->claim, &v->words, &v->log);
-	return icf_v_check_marks(&v->claim, &v->log);
+	return NULL;
 }

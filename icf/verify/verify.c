@@ -138,7 +138,11 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_find_tables(v));
 	STEP(icf_v_check_tables(v));
 	STEP(icf_v_check_halves(v));
+	forget(v);
 	STEP(icf_v_check_layout(v));
+	forget(v);
+	STEP(icf_v_check_marks(&v->claim, &v->log));
+	forget(v);
 	STEP(icf_v_check_data(v));
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
