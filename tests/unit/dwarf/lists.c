@@ -21,6 +21,11 @@ static void refuse_damaged(const struct dwr_list_secs *secs, const struct dwr_li
 		struct dwr_list_secs cut = { .list[DWR_LIST_RNGLISTS] = { ".cut", copy, size },
 					     .addr = secs->addr };
 		fails(dwr_list_read(&cut, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
+		struct dwr_list_walk w = { &cut, DWR_LIST_RNGLISTS, &cu, off, cu.base };
+		struct elfrw_err *err = NULL;
+		for (bool more = true; more && !err;)
+			err = dwr_list_walk_next(&w, &(uint64_t){ 0 }, &(uint64_t){ 0 }, &more);
+		fails(err);
 		fails(dwr_list_contribs_read(&cut.list[DWR_LIST_RNGLISTS], &contribs));
 		free(copy);
 	}

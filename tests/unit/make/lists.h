@@ -131,6 +131,25 @@ struct want {
 	uint64_t begin, end;
 };
 
+/* A walk over the range list at OFF finds the N ranges WANT, and ends at END. */
+static inline void check_walk(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+			      const struct dwr_list_cu *cu, uint64_t off, const struct want *want,
+			      size_t n, uint64_t end)
+{
+	struct dwr_list_walk w = { secs, kind, cu, off, cu->base };
+	uint64_t from, to;
+	bool more = true;
+	for (size_t i = 0; i <= n; i++) {
+		be_ok(dwr_list_walk_next(&w, &from, &to, &more));
+		assert_int_equal(more, i < n);
+		if (i < n) {
+			assert_int_equal(from, want[i].begin);
+			assert_int_equal(to, want[i].end);
+		}
+	}
+	assert_int_equal(w.off, end);
+}
+
 /* Reads the list at OFF and compares it with the N ranges WANT and their views.  Wide: what a list
  * is read with, and what it should say. */
 static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
@@ -154,6 +173,8 @@ static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_ki
 			assert_int_equal(e->view[1], view[2 * i + 1]);
 		}
 	}
+	if (!dwr_list_has_expr(kind))
+		check_walk(secs, kind, cu, off, want, n, list.end);
 	dwr_list_deinit(&list);
 }
 #define WANT(...)                             \
