@@ -131,7 +131,8 @@ struct want {
 	uint64_t begin, end;
 };
 
-/* A walk over the range list at OFF finds the N ranges WANT, and ends at END. */
+/* A walk over the range list at OFF finds the N ranges WANT, and ends at END.  Wide: what a list is
+ * read with, and what it should say. */
 static inline void check_walk(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
 			      const struct dwr_list_cu *cu, uint64_t off, const struct want *want,
 			      size_t n, uint64_t end)
