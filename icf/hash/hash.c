@@ -151,7 +151,7 @@ static int form_order(const void *a, const void *b, void *ctx)
 }
 
 /* Sets cls[i] to the lowest node with the form of node i.  SORTED: room for all nodes. */
-static void same_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *cls)
+static void sort_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *cls)
 {
 	for (uint32_t i = 0; i < h->n; i++)
 		sorted[i] = i;
@@ -161,6 +161,33 @@ static void same_forms(const struct icf_hasher *h, uint32_t *sorted, uint32_t *c
 		bool same = i && icf_hash_cmp(&h->form[sorted[i]], &h->form[sorted[i - 1]]) == 0;
 		cls[sorted[i]] = same ? cls[sorted[i - 1]] : sorted[i];
 	}
+}
+
+/* The same, by a table of nodes.  Somebody may have made forms for one place of it: then they are
+ * sorted. */
+static struct elfrw_err *same_forms(const struct icf_hasher *h, uint32_t *scratch, uint32_t *cls)
+{
+	size_t size = 64, mask, steps = 0;
+	while (size < 2 * (size_t)h->n)
+		size *= 2;
+	mask = size - 1;
+	uint32_t *table = malloc(size * sizeof *table);
+	if (!table)
+		return &elfrw_err_nomem;
+	memset(table, 0xff, size * sizeof *table);
+	for (uint32_t i = 0; i < h->n && steps < 8 * size; i++) {
+		size_t k = h->form[i].hi & mask;
+		while (table[k] != UINT32_MAX &&
+		       icf_hash_cmp(&h->form[table[k]], &h->form[i]) != 0 && ++steps < 8 * size)
+			k = (k + 1) & mask;
+		if (table[k] == UINT32_MAX)
+			table[k] = i;
+		cls[i] = table[k];
+	}
+	free(table);
+	if (steps >= 8 * size)
+		sort_forms(h, scratch, cls);
+	return NULL;
 }
 
 struct numbering {
@@ -209,10 +236,10 @@ static struct elfrw_err *classes(struct icf_hasher *h, uint32_t *scratch, uint32
 {
 	struct icf_graph g = { h->n, h->first, h->edge };
 	struct icf_refine_cost cost;
-	same_forms(h, scratch, cls);
+	ELFRW_TRY(same_forms(h, scratch, cls));
 	ELFRW_TRY(icf_refine(&g, cls, 64, &cost));
 	number_places(h, cls, scratch);
-	same_forms(h, scratch, cls);
+	ELFRW_TRY(same_forms(h, scratch, cls));
 	return icf_refine(&g, cls, 64, &cost);
 }
 
