@@ -109,9 +109,10 @@ static bool comes_back(const struct icf_program *prog, uint32_t i, bool covered)
 	if (!(u->flags & ICF_UNIT_CALLS) || u->n_fde || prog->exec.data[u->sec].linkage)
 		return false;
 	uint64_t end = last ? u->start + last->off + 4 : 0; /* of the instruction */
-	bool direct = last && (last->flags & ICF_REF_CALL) && end <= u->end &&
-		      (end == u->end || icf_is_padding(prog, end, u->end));
-	uint32_t to = direct ? icf_unit_at(prog, last->target) : ICF_NONE;
+	/* Compilers know of few pointers to functions that none of these returns. */
+	if (!last || end > u->end || (end < u->end && !icf_is_padding(prog, end, u->end)))
+		return true;
+	uint32_t to = last->flags & ICF_REF_CALL ? icf_unit_at(prog, last->target) : ICF_NONE;
 	if (to == ICF_NONE || prog->exec.data[prog->unit.data[to].sec].linkage)
 		return covered;
 	return may_return(prog, to);

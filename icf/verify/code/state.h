@@ -61,6 +61,7 @@ struct icf_vcode_at {
 	bool loads; /* the current instruction reads or writes the place that it refers to */
 	uint64_t wrong;
 	uint64_t called;      /* the target of the last call that was read; 0: not known */
+	bool by_pointer;      /* that call goes through a register, or memory it points to */
 	uint64_t sum;         /* what the current instruction computes from two halves, or 0 */
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
 	bool has_address;     /* one of these may be known */

@@ -71,7 +71,8 @@ static bool comes_back(const struct icf_v *v, uint64_t va)
 
 /* The unit ends in a call, and no unwind tables were made for it: then somebody wrote it in
  * assembler, which may count on it that the call returns, and run into what follows.  Unless most
- * code is without tables: then compilers wrote it, and only a callee that returns says so. */
+ * code is without tables: then compilers wrote it, and only a callee that returns says so, or a
+ * pointer: compilers know of few that none of the functions returns. */
 static bool call_goes_on(const struct icf_vcode_at *at, uint64_t gap)
 {
 	const struct icf_vclaim *c = &at->job->v->claim;
@@ -85,7 +86,7 @@ static bool call_goes_on(const struct icf_vcode_at *at, uint64_t gap)
 	if (at->called && to != ICF_V_NONE &&
 	    strncmp(c->in.section[c->exec.data[c->unit.data[to].exec].in].name, ".plt", 4) != 0)
 		return comes_back(at->job->v, at->called);
-	return c->cfi_in.fde.len >= c->unit.len - c->unit.len / 4;
+	return at->by_pointer || c->cfi_in.fde.len >= c->unit.len - c->unit.len / 4;
 }
 
 /* Control that runs off the end must continue as before. */
@@ -287,8 +288,10 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 		}
 		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->endbr = true;
-		if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND)
+		if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) {
 			at->called = in->kind == ELFRW_INSN_CALL ? in->target : 0;
+			at->by_pointer = in->kind == ELFRW_INSN_CALL_IND && !in->pcrel_size;
+		}
 		bool number = is_number(&x, &at->job->rel[u->exec]);
 		if (in->pcrel_size && !(number && check_number(at, &x, pos)))
 			check_pcrel(at, &x, pos);

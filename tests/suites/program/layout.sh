@@ -463,6 +463,32 @@ for r in emit-relocs build-id; do
 	check layout/runs-on/$r/apart "folded" eval '! grep -qw f1 folded'
 done
 
+# --- functions without unwind tables that end in a call through a register, which comes back
+cat >back.s <<'END'
+	.macro PAIR a, b, n
+	.p2align 4
+	.type \a, @function
+\a:	mov $3, %eax
+	lea back(%rip), %rdx
+	call *%rdx
+	.p2align 4
+	.type \b, @function
+\b:	add $\n, %eax
+	ret
+	.endm
+	.text
+	.globl f1, f2
+	PAIR f1, g1, 7
+	PAIR f2, g2, 8
+	.p2align 4
+	.type back, @function
+back:	imul $3, %eax, %eax
+	ret
+	.section .note.GNU-stack, "", @progbits
+END
+echo 'int puts(const char *), f1(void), f2(void); int main(void) { return puts(f1() == 16 && f2() == 17 ? "good" : "wrong") < 0; }' >back.c
+try layout/back bfd -fno-asynchronous-unwind-tables back.c back.s -Wl,--emit-relocs
+
 # --- a system call that ends the program, and traps behind it: control gets no further
 cat >quit.c <<'END'
 #define F(N) __attribute__((noinline)) int N(int x) { for (int i = 0; i < x; i++) sum += x * i; return x * 7 + sum; }
