@@ -211,6 +211,15 @@ static void put_code(struct key *k, uint64_t to, const Elf64_Shdr *s)
 		put_tag(k, 'X', 0);
 }
 
+/* In a program with fixed addresses: do the N bytes at B begin with one? */
+static bool holds_address(const struct program *p, const uint8_t *b, uint64_t n)
+{
+	uint64_t va = 0;
+	if (((const Elf64_Ehdr *)p->base)->e_type == ET_EXEC && n >= sizeof va)
+		memcpy(&va, b, sizeof va);
+	return va && section_at(p, va);
+}
+
 /* What TO means.  READ: bytes that the instruction reads there; 0: it takes the address. */
 static void put_meaning(struct key *k, uint64_t to, unsigned read)
 {
@@ -262,6 +271,8 @@ static void put_meaning(struct key *k, uint64_t to, unsigned read)
 		if (text > 3 && text < n && !b[text]) {
 			put_tag(k, 'T', text);
 			put(k, b, text);
+		} else if (holds_address(p, b, n)) {
+			put_tag(k, 'A', 0);
 		} else if (table) {
 			put_tag(k, 'J', own);
 			put_tag(k, 'J', to + (uint64_t)(int64_t)entry - k->f->address);
