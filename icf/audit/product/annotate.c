@@ -106,7 +106,8 @@ static void put_hash(FILE *f, const struct icf_product *p, const struct icf_prod
 }
 
 /* GitLab tells by the fingerprints what is new: the same finding has the same in the report of
- * another commit, whatever else is found there, and no two findings of a report have the same. */
+ * another commit, whatever else is found there, and no two findings of a report have the same.  So
+ * they are made of names; a function's hash also depends on who else uses its variables. */
 struct fingerprints {
 	struct icf_pool seen;
 	VEC(uint32_t) count; /* by text of `seen` */
@@ -119,9 +120,14 @@ static void put_fingerprint(FILE *f, struct fingerprints *fp, const struct icf_p
 	const struct icf_product_file *file = &p->file.data[m->file];
 	const char *name = icf_product_text(p, m->file, x->name);
 	char text[TEXT_MAX];
-	snprintf(text, sizeof text, "%s:%s", file->name + file->rel, name ? name : "");
-	XXH64_hash_t h = XXH64(text, strlen(text), x->hash[0]);
-	snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, x->hash[1], (uint64_t)h);
+	if (name)
+		snprintf(text, sizeof text, "%s:%s", file->name + file->rel, name);
+	else
+		snprintf(text, sizeof text, "%s:%016" PRIx64 "%016" PRIx64, file->name + file->rel,
+			 x->hash[1], x->hash[0]);
+	XXH128_hash_t h = XXH3_128bits(text, strlen(text));
+	snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, (uint64_t)h.high64,
+		 (uint64_t)h.low64);
 	fputs(text, f);
 	uint32_t id = icf_pool_add(&fp->seen, text, strlen(text));
 	if (id != ICF_POOL_NONE && id == fp->count.len) {
