@@ -272,7 +272,7 @@ static void forget(const struct side *s)
 		elfrw_image_forget(img);
 }
 
-#define REMEMBERED 4096 /* places */
+#define REMEMBERED 2048 /* places */
 
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
