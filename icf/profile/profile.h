@@ -48,9 +48,9 @@ struct icf_profile_counts {
 	uint64_t places; /* addresses in FILE that are a sample, an end of a branch, or a caller; of
 			    gmon.out and callgrind.out: calls */
 	uint64_t shared, undecided; /* of PLACES: in shared code; of these, undecided */
-	uint64_t alike;   /* of UNDECIDED: among functions of one name, which compilers make of one
-			     inline function in several files */
-	uint64_t nowhere; /* of PLACES: in code that has no place in the other program */
+	uint64_t alike;    /* of UNDECIDED: among functions of one name, which compilers make of one
+			      inline function in several files */
+	uint64_t nowhere;  /* of PLACES: in code that has no place in the other program */
 	uint64_t nameless; /* callers without a file that may be offsets in the program */
 	uint64_t odd, first_odd; /* lines that could not be read, and the number of the first */
 	bool events_differ;      /* samples of several events were counted together */
