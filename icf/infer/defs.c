@@ -215,7 +215,8 @@ struct icf_defs icf_defs_reaching(const struct icf_program *prog, uint32_t unit,
 		.prog = prog, .unit = unit, .t = t, .past_calls = past_calls, .out = &ret
 	};
 	size_t bytes = t->insn.len * prog->arch->model->regs / 4 + 1;
-	if (!VEC_RESERVE(&t->seen, bytes)) {
+	/* `br xzr` has a register that nothing writes. */
+	if (r >= prog->arch->model->regs || !VEC_RESERVE(&t->seen, bytes)) {
 		ret.full = true;
 		return ret;
 	}
