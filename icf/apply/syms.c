@@ -111,6 +111,20 @@ static const struct icf_exec *exec_of(const struct icf_program *prog, uint32_t s
 	return i < prog->exec.len && prog->exec.data[i].shndx == shndx ? &prog->exec.data[i] : NULL;
 }
 
+/* SYM has its new value, and was in section K of the map.  A folded function's name goes to the
+ * section of its thunk or of the kept copy, which may be another. */
+static void set_section(const struct icf_apply *a, Elf64_Sym *sym, size_t k)
+{
+	const struct elfrw_addrmap *map = &a->plan->map;
+	const uint64_t va = sym->st_value;
+	if (va >= map->section[k].new_start && va < map->section[k].new_end)
+		return;
+	k = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].new_end <= va);
+	if (k < map->n_sections && va >= map->section[k].new_start &&
+	    map->section[k].shndx < SHN_LORESERVE)
+		sym->st_shndx = (uint16_t)map->section[k].shndx;
+}
+
 static bool is_boundary_name(const char *name)
 {
 	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
@@ -283,6 +297,7 @@ static void set_symbol(const struct icf_apply *a, const struct symbols_of *t, ui
 	bool at_start = sym->st_value == m->old;
 	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
 	sym->st_size = new_size(a, t, index, i, at_start, sym);
+	set_section(a, sym, k);
 	/* A second name of shared code. */
 	if (!t->dynamic && !a->typed && type == STT_FUNC && !sym->st_size &&
 	    (m->flags & ELFRW_UNIT_FOLDED))

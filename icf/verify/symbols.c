@@ -29,9 +29,11 @@ struct want {
 	uint64_t lo, hi;      /* value */
 	uint64_t size, size2; /* either is right */
 	uint32_t shared; /* the unit that begins here, if others share its code; else ICF_V_NONE */
-	bool folded;     /* SIZE is that of a second name of shared code */
-	bool untyped;    /* a function's name without a size may be STT_NOTYPE: a file that was
-			    folded in two steps has names of both forms */
+	uint32_t code; /* the section of OUT with its code, if that is not the image of its section;
+			  else 0 */
+	bool folded;   /* SIZE is that of a second name of shared code */
+	bool untyped;  /* a function's name without a size may be STT_NOTYPE: a file that was
+			  folded in two steps has names of both forms */
 };
 
 /* The symbols of shared code in a table, by the unit that stands for it. */
@@ -105,6 +107,8 @@ static void want_code(const struct icf_vclaim *c, const struct icf_vexec *e, con
 		const struct icf_vunit *x = &c->unit.data[u];
 		bool start = s->st_value == x->old;
 		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
+		if (w->lo < e->new || w->lo >= e->new_end)
+			w->code = elfrw_image_section_at(&c->out, w->lo);
 		want_size(c, x, s, t, w);
 	} else if (s->st_value == e->old_end)
 		w->lo = w->hi = e->new_end;
@@ -255,9 +259,11 @@ static void want_data(const struct icf_vclaim *c, const struct elfrw_section *a,
 static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const char *name,
 			  const struct table *t)
 {
-	struct want w = {
-		s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE, false, false
-	};
+	struct want w = { .lo = s->st_value,
+			  .hi = s->st_value,
+			  .size = s->st_size,
+			  .size2 = s->st_size,
+			  .shared = ICF_V_NONE };
 	if (s->st_shndx == SHN_UNDEF) {
 		/* In programs with fixed addresses: the PLT entry that is the function's address in
 		 * the whole process. */
@@ -293,22 +299,24 @@ struct symbol_pair {
 	size_t number; /* of Y */
 };
 
-/* Do type, binding and section agree?  UNTYPED: see struct want. */
+/* Do type, binding and section agree? */
 static bool check_kind(const struct icf_vclaim *c, struct icf_vlog *log,
-		       const struct symbol_pair *s, const char *name, bool untyped)
+		       const struct symbol_pair *s, const char *name, const struct want *w)
 {
 	const Elf64_Sym *x = &s->x, *y = &s->y;
-	const bool label = untyped && !y->st_size && ELF64_ST_TYPE(y->st_info) == STT_NOTYPE;
+	const bool label = w->untyped && !y->st_size && ELF64_ST_TYPE(y->st_info) == STT_NOTYPE;
 	const unsigned info =
 		label ? ELF64_ST_INFO(ELF64_ST_BIND(x->st_info), STT_NOTYPE) : x->st_info;
 	bool dynamic = s->a->hdr.sh_type == SHT_DYNSYM;
 	uint32_t shndx = x->st_shndx;
 	if (shndx != SHN_UNDEF && shndx < c->in.n_sections && shndx < SHN_LORESERVE)
 		shndx = c->to_out[shndx];
+	if (w->code && w->code < SHN_LORESERVE)
+		shndx = w->code;
 	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
 		    (x->st_shndx >= c->in.n_sections || !shndx);
 	if (info == y->st_info && x->st_other == y->st_other &&
-	    (gone ? may_name(c, y) : shndx == y->st_shndx))
+	    (gone && !w->code ? may_name(c, y) : shndx == y->st_shndx))
 		return true;
 	icf_vlog_bad(
 		log, ICF_VC_SYMBOL,
@@ -332,7 +340,7 @@ static void check_symbol(const struct icf_vclaim *c, struct icf_vlog *log,
 		return;
 	}
 	struct want w = wanted(c, x, p, t);
-	if (!check_kind(c, log, s, p, w.untyped))
+	if (!check_kind(c, log, s, p, &w))
 		return;
 	if (w.shared != ICF_V_NONE && y->st_size && !(w.folded && y->st_size == w.size)) {
 		uint8_t *body = &t->body[w.shared];
