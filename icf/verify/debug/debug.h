@@ -109,6 +109,9 @@ void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attr
 void icf_vd_loclist_deinit(struct icf_vdebug *d);
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
 		  Dwarf_Attribute *vb, Dwarf_Attribute *lb);
+/* set.c: the image of the end address VA, by the unit that holds the byte before it; false: none
+ * does. */
+bool icf_vd_end(const struct icf_v *v, uint64_t va, uint64_t *ret);
 enum icf_vd_how { ICF_VD_POINT, ICF_VD_END, ICF_VD_POINTER };
 /* Is B the image of the address A? */
 bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b,

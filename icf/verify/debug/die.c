@@ -11,6 +11,7 @@
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/plain.h"
 #include "icf/verify/debug/skip.h"
+#include "icf/verify/lines/lines.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
@@ -212,8 +213,8 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	switch (x->code) {
 	case DW_AT_high_pc:
 	case DW_AT_ranges:
-	case DW_AT_stmt_list:
-	case DW_AT_LLVM_stmt_sequence: return;
+	case DW_AT_stmt_list: return;
+	case DW_AT_LLVM_stmt_sequence: icf_vd_stmt_sequence(d, p, x, y); return;
 	case DW_AT_rnglists_base:
 	case DW_AT_loclists_base:
 		if (!icf_vd_same_base(d, x->code == DW_AT_rnglists_base, x, y))

@@ -1,4 +1,4 @@
-/* loc.c: addresses, expressions, location lists and their views in DIEs. */
+/* loc.c: expressions, location lists and their views in DIEs. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
@@ -7,60 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The image of the end address VA: by the unit that holds the byte before it. */
-static bool end_of(const struct icf_v *v, uint64_t va, uint64_t *ret)
-{
-	uint32_t u = icf_v_find_end(&v->claim, va);
-	if (u == ICF_V_NONE)
-		return false;
-	*ret = v->claim.unit.data[u].body + (va - v->claim.unit.data[u].old);
-	return true;
-}
-
-bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b,
-		    uint64_t *want)
-{
-	const struct icf_v *v = d->v;
-	uint64_t r;
-	*want = a;
-	if (!icf_v_in_exec(&v->claim, a)) {
-		if (a == b || !a)
-			return a == b;
-		size_t i =
-			LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end < a);
-		for (; i < v->claim.exec.len && v->claim.exec.data[i].old_end == a; i++)
-			if (a == v->claim.exec.data[i].old_end &&
-			    (end_of(v, a, want) ? b == *want || b == v->claim.exec.data[i].new_end
-						: b == v->claim.exec.data[i].new_end))
-				return true;
-		*want = icf_v_data(&v->claim, a);
-		return b == *want;
-	}
-	if (how == ICF_VD_END && end_of(v, a, want))
-		return *want == b;
-	uint32_t u = icf_v_find(&v->claim, a);
-	if (u != ICF_V_NONE) {
-		const struct icf_vunit *x = &v->claim.unit.data[u];
-		*want = x->body + (a - x->old);
-		if (*want == b)
-			return true;
-		if (a == x->old) {
-			/* The entry of a folded function is at its thunk.  A label at the end of a
-			 * function is at that end. */
-			if (x->thunk && x->entry == b)
-				return true;
-			if (how == ICF_VD_POINT && end_of(v, a, &r) && r == b)
-				return true;
-		}
-		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP &&
-		       !icf_v_out_exec(&v->claim, b);
-	}
-	if (end_of(v, a, &r) && r == b)
-		return true;
-	/* Between two units: no place in the output, unless it is a place there. */
-	return icf_v_out_exec(&v->claim, b) || !b;
-}
 
 const char *icf_vd_expr(struct icf_vdebug *d, const struct icf_vexpr *x, const struct icf_vexpr *y)
 {
@@ -258,6 +204,8 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
 			 const struct icf_vunit *b, uint64_t lo, uint64_t hi)
 {
+	if (hi == lo)
+		return true;
 	if (hi < lo || a->exec != b->exec ||
 	    (v->claim.has_note && v->claim.note.map.trap_byte >= lo &&
 	     v->claim.note.map.trap_byte < hi))
@@ -345,7 +293,7 @@ static bool skip_padding(struct comparison *c, uint64_t *lo)
 	uint32_t next = icf_v_find_after(&v->claim, *lo);
 	const struct entry *o = c->k < c->out->len ? &c->out->data[c->k] : NULL;
 	uint64_t r;
-	if (*lo == c->e->hi && o && end_of(v, *lo, &r) && o->lo == r && o->hi == r &&
+	if (*lo == c->e->hi && o && icf_vd_end(v, *lo, &r) && o->lo == r && o->hi == r &&
 	    !icf_vd_expr(c->d, &c->e->expr, &o->expr))
 		c->k++;
 	if (next == ICF_V_NONE || v->claim.unit.data[next].old >= c->e->hi)
@@ -388,7 +336,19 @@ static bool has_place(const struct comparison *c, const struct piece *p, size_t 
 	    !(next && next->lo == p->want_lo && next->hi == p->want_hi))
 		return true;
 	/* An empty entry at a boundary belongs to either neighbour. */
-	return p->lo == c->e->hi && o->lo == o->hi && end_of(v, p->lo, &r) && r == o->lo;
+	return p->lo == c->e->hi && o->lo == o->hi && icf_vd_end(v, p->lo, &r) && r == o->lo;
+}
+
+/* Is entry O of OUT one of IN that is outside of its code?  OUT's code may be there.
+ * (check_dead_entries() sees that all such entries are in OUT.) */
+static bool is_dead(const struct comparison *c, const struct entry *o)
+{
+	for (size_t i = 0; i < c->in->len; i++) {
+		const struct entry *e = &c->in->data[i];
+		if (e->lo == o->lo && e->hi == o->hi && !icf_v_in_exec(&c->d->v->claim, e->lo))
+			return !icf_vd_expr(c->d, &e->expr, &o->expr);
+	}
+	return false;
 }
 
 /* Looks for P among the next entries of OUT.  NULL: found, or not required. */
@@ -411,7 +371,7 @@ static const char *find_piece(struct comparison *c, const struct piece *p)
 				return why;
 		}
 		/* An entry without a place in the program may be skipped. */
-		if (o->lo != o->hi && icf_v_out_exec(&c->d->v->claim, o->lo))
+		if (o->lo != o->hi && icf_v_out_exec(&c->d->v->claim, o->lo) && !is_dead(c, o))
 			break;
 	}
 	return p->optional ? NULL : "such an entry";
@@ -546,7 +506,8 @@ static bool check_more_entries(const struct comparison *c)
 	for (size_t i = c->k; i < c->out->len; i++) {
 		const struct entry *o = &c->out->data[i];
 		if (o->lo >= o->hi || !icf_v_out_exec(&d->v->claim, o->lo) ||
-		    (c->pair->folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
+		    (c->pair->folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP) ||
+		    is_dead(c, o))
 			continue;
 		icf_vlog_bad(
 			d->log, ICF_VC_LOCATION,

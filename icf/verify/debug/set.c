@@ -1,4 +1,4 @@
-/* set.c: sets of addresses, carried through the map. */
+/* set.c: addresses and sets of addresses, carried through the map. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/set.h"
 #include <stdio.h>
@@ -156,4 +156,58 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have,
 			i++;
 	}
 	return b && !a ? "expected ranges that are apart, found some that overlap" : NULL;
+}
+
+bool icf_vd_end(const struct icf_v *v, uint64_t va, uint64_t *ret)
+{
+	uint32_t u = icf_v_find_end(&v->claim, va);
+	if (u == ICF_V_NONE)
+		return false;
+	*ret = v->claim.unit.data[u].body + (va - v->claim.unit.data[u].old);
+	return true;
+}
+
+bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b,
+		    uint64_t *want)
+{
+	const struct icf_v *v = d->v;
+	uint64_t r;
+	*want = a;
+	if (!icf_v_in_exec(&v->claim, a)) {
+		if (a == b || !a)
+			return a == b;
+		size_t i =
+			LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end < a);
+		for (; i < v->claim.exec.len && v->claim.exec.data[i].old_end == a; i++)
+			if (a == v->claim.exec.data[i].old_end &&
+			    (icf_vd_end(v, a, want)
+				     ? b == *want || b == v->claim.exec.data[i].new_end
+				     : b == v->claim.exec.data[i].new_end))
+				return true;
+		*want = icf_v_data(&v->claim, a);
+		return b == *want;
+	}
+	if (how == ICF_VD_END && icf_vd_end(v, a, want))
+		return *want == b;
+	uint32_t u = icf_v_find(&v->claim, a);
+	if (u != ICF_V_NONE) {
+		const struct icf_vunit *x = &v->claim.unit.data[u];
+		*want = x->body + (a - x->old);
+		if (*want == b)
+			return true;
+		if (a == x->old) {
+			/* The entry of a folded function is at its thunk.  A label at the end of a
+			 * function is at that end. */
+			if (x->thunk && x->entry == b)
+				return true;
+			if (how == ICF_VD_POINT && icf_vd_end(v, a, &r) && r == b)
+				return true;
+		}
+		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP &&
+		       !icf_v_out_exec(&v->claim, b);
+	}
+	if (icf_vd_end(v, a, &r) && r == b)
+		return true;
+	/* Between two units: no place in the output, unless it is a place there. */
+	return icf_v_out_exec(&v->claim, b) || !b;
 }

@@ -101,11 +101,14 @@ static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint
 	if (x->sh_size != y->sh_size && !code && !unwind && x->sh_type != SHT_RELA)
 		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name,
 			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));
-	/* Code may have to keep away from places of a page. */
-	uint64_t more = unwind ? 64 : c->arch->judge->hazard ? c->arch->page_min : 0;
-	if ((code || unwind) && y->sh_size > x->sh_size + more)
+	if (unwind && y->sh_size > x->sh_size + 64)
 		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu",
 			     a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
+	/* Behind code that moved down, thunks may take more room than was there. */
+	if (code && y->sh_addr + y->sh_size > x->sh_addr + x->sh_size)
+		icf_vlog_bad(log, ICF_VC_SECTION,
+			     "size: %s: expected an end at 0x%llx or before, found 0x%llx", a->name,
+			     ICF_VX(x->sh_addr + x->sh_size), ICF_VX(y->sh_addr + y->sh_size));
 	/* Only code, unwind tables and sections that only a program header refers to may move. */
 	if (x->sh_addr != y->sh_addr && !code && !unwind && x->sh_type != SHT_NOTE &&
 	    strcmp(a->name, ".interp") != 0)

@@ -23,4 +23,7 @@ struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit);
 /* sequences.c: the sequence that the note gives for a folded unit must begin with the address of
  * the unit's code. */
 void icf_vd_sequence(struct icf_vdebug *d, uint32_t u);
+/* The same file: DW_AT_LLVM_stmt_sequence, X in IN and Y in OUT, of a pair of DIEs. */
+void icf_vd_stmt_sequence(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_Attribute *x,
+			  Dwarf_Attribute *y);
 #endif

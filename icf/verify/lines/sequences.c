@@ -1,5 +1,7 @@
-/* sequences.c: the places of a folded function's own rows, as the note gives them. */
+/* sequences.c: places of sequences: of a folded function's own rows, as the note gives them, and of
+ * functions, as DW_AT_LLVM_stmt_sequence does. */
 #include "icf/verify/lines/lines.h"
+#include "icf/verify/lines/program.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -128,4 +130,93 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 			"line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
 			icf_v_where(&v->claim, x->old, name), ICF_VX(x->body),
 			ICF_VX(d->own_program + m->rows.seq));
+}
+
+/* A value of DW_AT_LLVM_stmt_sequence, and the line table of its unit. */
+struct place {
+	uint64_t off, table;
+};
+
+/* Reads the value X of DIE.  (libdw takes no notice of this form of a vendor's attributes.)  false:
+ * there is no line table, or the form is another. */
+static bool read_place(Dwarf_Die *die, const Dwarf_Attribute *x, struct place *ret)
+{
+	Dwarf_Die cu;
+	Dwarf_Attribute attr;
+	Dwarf_Word table;
+	uint8_t size;
+	if (x->form != DW_FORM_sec_offset || !dwarf_diecu(die, &cu, NULL, &size) ||
+	    !dwarf_attr(&cu, DW_AT_stmt_list, &attr) || dwarf_formudata(&attr, &table))
+		return false;
+	ret->off = size == 8 ? elfrw_get64(x->valp) : elfrw_get32(x->valp);
+	if (size != 8 && ret->off == UINT32_MAX)
+		ret->off = UINT64_MAX;
+	ret->table = table;
+	return true;
+}
+
+/* Does a sequence begin at P of section S?  Sets *VA to its first address, which is stated before
+ * its first row. */
+static bool begins(const Elf_Data *s, const struct place *p, uint64_t *va)
+{
+	static const uint8_t end[] = { 0, 1, DW_LNE_end_sequence };
+	struct icf_vline_program program;
+	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
+	elfrw_rbuf_seek(&r, p->table);
+	const bool wide = elfrw_rbuf_u32(&r) == UINT32_MAX;
+	if (wide)
+		elfrw_rbuf_u64(&r);
+	if (!icf_vline_program(&r, wide, &program) || p->off < elfrw_rbuf_off(&r) ||
+	    p->off >= s->d_size)
+		return false;
+	if (p->off > elfrw_rbuf_off(&r) &&
+	    memcmp((const uint8_t *)s->d_buf + p->off - sizeof end, end, sizeof end) != 0)
+		return false;
+	elfrw_rbuf_seek(&r, p->off);
+	while (elfrw_rbuf_ok(&r)) {
+		const unsigned op = elfrw_rbuf_u8(&r);
+		if (op >= program.base || op == DW_LNS_copy || op == DW_LNS_fixed_advance_pc)
+			return false;
+		for (unsigned n = op ? program.length[op - 1] : 0; n; n--)
+			elfrw_rbuf_uleb(&r);
+		if (op)
+			continue;
+		const uint64_t n = elfrw_rbuf_uleb(&r);
+		const uint8_t *ext = elfrw_rbuf_take(&r, n);
+		if (!ext || !n || *ext == DW_LNE_end_sequence)
+			return false;
+		if (*ext == DW_LNE_set_address && n == 9) {
+			*va = elfrw_get64(ext + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+void icf_vd_stmt_sequence(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_Attribute *x,
+			  Dwarf_Attribute *y)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	struct place a, b;
+	uint64_t from, to, want;
+	char name[200];
+	if (!read_place(&p->a, x, &a))
+		return;
+	d->log->checked[ICF_VC_DIE]++;
+	const bool ok = read_place(&p->b, y, &b), none = ok && b.off == UINT64_MAX;
+	if (!begins(icf_vd_section(&d->in, ".debug_line"), &a, &from)) {
+		if (none || (ok && a.off == b.off))
+			return; /* of code that the linker left out */
+	} else if (none) {
+		/* The rows of a folded function are elsewhere. */
+		const uint32_t u = icf_v_find(c, from);
+		if (u == ICF_V_NONE || c->unit.data[u].flags & ICF_V_FOLDED)
+			return;
+	} else if (ok && begins(icf_vd_section(&d->out, ".debug_line"), &b, &to) &&
+		   icf_vd_address(d, ICF_VD_POINT, from, to, &want))
+		return;
+	icf_vlog_bad(
+		d->log, ICF_VC_DIE,
+		"sequence: %s: expected the place of the same line number sequence, found 0x%llx",
+		icf_vd_die(&p->a, name), ICF_VX(ok ? b.off : 0));
 }

@@ -166,9 +166,14 @@ static const char *bytes_differ(const struct icf_vunwind *w, struct pair *p)
 		return "bytes";
 	if (typed && !same_entries(p))
 		return "types";
-	/* The bytes behind may be the rest of the table, or fill, or be left out. */
+	/* The bytes behind may be the rest of the table, or fill, or be left out.  If the tables
+	 * stay, as they do in a section of another name, those that nothing uses any more stay,
+	 * too. */
 	uint64_t n = behind(&w->table_in, a->sec->hdr.sh_addr + a->end, a->sec),
 		 m = behind(&w->table_out, b->sec->hdr.sh_addr + b->end, b->sec);
+	if (a->start == b->start && a->sec->hdr.sh_addr == b->sec->hdr.sh_addr &&
+	    a->sec->hdr.sh_size == b->sec->hdr.sh_size)
+		n = a->sec->hdr.sh_size - a->end;
 	for (uint64_t k = 0; k < m; k++)
 		if (b->sec->data[b->end + k] &&
 		    (k >= n || b->sec->data[b->end + k] != a->sec->data[a->end + k]))
