@@ -432,6 +432,8 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.address_form = address_form,
 	.needs_relocs = true,
 	.function_align = 16,
+	.max_padding = 11,
+	.inner_align = 8,
 	.start_align = 64,
 	/* brk, with a number that no compiler uses. */
 	.fill = { 0xe0, 0x39, 0x20, 0xd4 },

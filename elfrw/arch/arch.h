@@ -151,6 +151,10 @@ struct elfrw_arch {
 	 * it connects moves as one block. */
 	uint64_t near_reach;
 	unsigned function_align; /* what compilers use: 16 */
+	/* They do so only where this takes at most max_padding bytes; elsewhere a function that
+	 * moves keeps its address modulo inner_align, which is what they use inside of functions.
+	 * inner_align 0: they always do so. */
+	unsigned max_padding, inner_align;
 	/* The alignment of every .text because the start files ask for it: no sign that other
 	 * functions at such a multiple did.  0: none. */
 	unsigned start_align;

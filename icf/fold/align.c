@@ -48,27 +48,31 @@ static uint8_t by_padding(uint64_t before, uint64_t start)
 	return gap && a <= MAX_ALIGN && shown(start, MAX_ALIGN) >= a ? a : 0;
 }
 
-/* The alignment that unit I must keep, judged by its start. */
-static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t section, uint8_t usual)
+/* The alignment that unit I must keep, judged by its start; 0: only what functions usually have,
+ * which is *LEAST. */
+static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t section, uint8_t usual,
+			uint8_t *least)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_exec *e = &prog->exec.data[u->sec];
 	uint8_t limit = section < usual ? section : usual;
-	uint8_t full = shown(u->start, section), least = shown(u->start, limit);
+	uint8_t full = shown(u->start, section);
+	*least = shown(u->start, limit);
 	if (i == e->unit)
 		return full;
 	uint8_t padding = by_padding(prog->unit.data[i - 1].end, u->start);
 	if (padding > limit)
 		return larger(full, padding);
 	bool told = full == section && (uint64_t)1 << section > prog->arch->start_align;
-	return told || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
+	return told || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, *least) : 0;
 }
 
 /* Something refers to VA, inside of a unit: the unit keeps the alignment of VA. */
 static void keep_point(struct icf_program *prog, uint32_t unit, uint64_t va)
 {
 	struct icf_unit *u = &prog->unit.data[unit];
-	u->grain = larger(u->grain, shown(va, of_section(prog, &prog->exec.data[u->sec])));
+	u->promise = larger(u->promise, shown(va, of_section(prog, &prog->exec.data[u->sec])));
+	u->grain = larger(u->grain, u->promise);
 }
 
 static void keep_symbols(struct icf_program *prog)
@@ -110,11 +114,13 @@ void icf_find_alignments(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		uint8_t section = of_section(prog, &prog->exec.data[u->sec]);
-		u->grain = by_start(prog, i, section, usual);
+		uint8_t least;
+		u->promise = by_start(prog, i, section, usual, &least);
 		u->entry_align = u->flags & ICF_UNIT_OBSERVED ? shown(u->start, section) : 0;
 		if (u->flags & ICF_UNIT_DATA_READ)
-			u->grain = larger(u->grain,
-					  section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
+			u->promise = larger(u->promise,
+					    section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
+		u->grain = larger(u->promise, least);
 		inner |= (u->flags & ICF_UNIT_INNER) != 0;
 	}
 	keep_symbols(prog);

@@ -17,7 +17,10 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The largest alignment of each group, for its keeper, as an exponent of two; 0: nothing to add. */
+#define PROMISED 0x80
+
+/* The largest alignment of each group, for its keeper, as an exponent of two; 0: nothing to add.
+ * PROMISED: some function of the group needs more than what compilers do without. */
 static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
 {
 	uint8_t *shift = calloc(prog->unit.len + 1, 1);
@@ -27,8 +30,10 @@ static uint8_t *group_alignment(const struct icf_program *prog, const struct icf
 		uint8_t s = (uint8_t)__builtin_ctzll(
 			min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63),
 			      prog->arch->function_align));
-		if (k != i && s > shift[k])
-			shift[k] = s;
+		if (k != i && s > (shift[k] & ~PROMISED))
+			shift[k] = (uint8_t)(s | (shift[k] & PROMISED));
+		if ((uint64_t)1 << u->promise > prog->arch->inner_align || u->kind != ICF_UNIT_FUNC)
+			shift[k] |= PROMISED;
 	}
 	return shift;
 }
@@ -115,6 +120,27 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 		l->cursor = end;
 }
 
+/* Where unit I, which moves, goes if processors' errata do not matter.  *STEP: the distance of
+ * other places. */
+static uint64_t next_place(const struct layout *l, uint32_t i, uint64_t *step)
+{
+	const struct icf_unit *u = &l->prog->unit.data[i];
+	const struct elfrw_arch *arch = l->prog->arch;
+	uint64_t grain = (uint64_t)1 << u->grain,
+		 better = elfrw_align_up(l->cursor, (uint64_t)1 << (l->shift[i] & ~PROMISED));
+	uint64_t at = better <= u->start && ((u->start - better) & (grain - 1)) == 0
+			      ? better
+			      : l->cursor + ((u->start - l->cursor) & (grain - 1));
+	/* Nothing moves only for less padding. */
+	if (arch->inner_align && !(l->shift[i] & PROMISED) && at < u->start &&
+	    at - l->cursor > arch->max_padding) {
+		grain = min64(grain, arch->inner_align);
+		at = l->cursor + ((u->start - l->cursor) & (grain - 1));
+	}
+	*step = grain;
+	return at;
+}
+
 /* Unit I, which is kept, at the cursor or behind it. */
 static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 {
@@ -129,14 +155,11 @@ static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 		at = u->start;
 		m->flags |= ELFRW_UNIT_PINNED;
 	} else {
-		uint64_t grain = ((uint64_t)1 << u->grain) - 1,
-			 better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
-		at = better <= u->start && ((u->start - better) & grain) == 0
-			     ? better
-			     : l->cursor + ((u->start - l->cursor) & grain);
+		uint64_t step;
+		at = next_place(l, i, &step);
 		/* Its old place is one of those. */
 		while (!icf_may_lie_at(prog, i, at) && at < u->start)
-			at += grain + 1;
+			at += step;
 	}
 	if (at - l->cursor > l->gap_end - l->gap &&
 	    icf_in_thunk_part(prog, l->plan->thunk_exec, u->start - 1)) {

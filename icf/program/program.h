@@ -60,6 +60,7 @@ struct icf_unit {
 	uint16_t flags;  /* ICF_UNIT_* */
 	/* Exponents of two, icf_find_alignments(): */
 	uint8_t grain;       /* it moves by multiples of this */
+	uint8_t promise;     /* what of that is more than what functions usually have */
 	uint8_t entry_align; /* the alignment of its entry that observers of the address may rely on
 			      */
 };

@@ -106,6 +106,57 @@ was=$(($(address_of erratum victim) + 8 & 0xfff)) now=$(($(address_of erratum.sa
 check erratum/moved "victim stays" test "$(address_of erratum victim)" != "$(address_of erratum.safe victim)"
 check erratum/place "adrp at $now of its page, before at $was" test $now != 4088 -a $now != 4092 -a $was != 4088 -a $was != 4092
 
+# --- alignment -----------------------------------------------------------------------------------------------------------
+# Compilers align a function to 16 if that takes at most 11 bytes; linkers cannot do without.  What moves keeps 8 where 16 takes 12,
+# unless the program knows the address.
+cat macros.s - >padding.s <<'END'
+	.macro ends_at_4 name, n, adds=4
+	function \name
+	.rept \adds
+	add	x0, x0, #\n
+	.endr
+	ret
+	done \name
+	.p2align 4
+	.endm
+	.text
+	.p2align 6
+	ends_at_4 zeroth, 9, 3
+	ends_at_4 spare_a, 1
+	ends_at_4 spare_b, 1
+	ends_at_4 first, 2
+	ends_at_4 second, 3
+	ends_at_4 known, 4
+	ends_at_4 third, 5
+	ends_at_4 fourth, 6
+	ends_at_4 entered, 7, 8
+	ends_at_4 last, 8
+	.section .data.rel,"aw"
+	.p2align 3
+	.globl table
+table:	.quad	known, entered + 32
+END
+{
+	main_of zeroth spare_a spare_b first second known third fourth entered last
+	echo 'extern __attribute__((visibility("hidden"))) long (*table[])(long);'
+	echo '__attribute__((constructor)) static void show(void) { printf("%d %ld\n", (int)((long)table[0] & 15), table[1](1)); }'
+} >padding.c
+gcc -O1 padding.c padding.s -Wl,--emit-relocs -o padding
+run_both padding
+at() { # NAME: where padding's function NAME is, in its 16 bytes: before folding and after
+	echo $(($(address_of padding "$1") & 15)) $(($(address_of padding.safe "$1") & 15))
+}
+for name in first third last; do
+	check padding/$name "at $(at $name) of 16 bytes" test "$(at $name)" = "0 8"
+done
+for name in known entered; do
+	check padding/$name "at $(at $name) of 16 bytes" test "$(at $name)" = "0 0"
+done
+"$ICFOLD" -q --icf=none padding -o padding.none
+for name in first last; do
+	check padding/none/$name "it moves" test "$(address_of padding $name)" = "$(address_of padding.none $name)"
+done
+
 # --- data among code -----------------------------------------------------------------------------------------------------
 # A literal pool, an island that two functions use, words that look like instructions, and a part of an address in each move.
 cat macros.s - >data.s <<'END'
