@@ -396,6 +396,26 @@ struct elfrw_err *icf_attach(struct icf_program *prog)
 	return NULL;
 }
 
+void icf_attach_unit(struct icf_program *prog, uint32_t i)
+{
+	struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_symbol *sym = prog->sym.data;
+	const struct dwr_fde *fde = prog->cfi.fde.data;
+	const uint32_t *by_pc = prog->cfi.by_pc;
+	size_t n = prog->sym.len, n_fde = prog->cfi.fde.len;
+	uint32_t s = (uint32_t)LOWER_BOUND(0, n, mid, sym[mid].value < u->start),
+		 k = (uint32_t)LOWER_BOUND(0, n_fde, mid, fde[by_pc[mid]].pc_begin < u->start);
+	u->sym_first = s;
+	u->n_sym = (uint32_t)LOWER_BOUND(s, n, mid, sym[mid].value < u->end) - s;
+	u->sym = u->n_sym && sym[s].value == u->start ? s : ICF_NONE;
+	u->n_fde = 0;
+	for (; k < n_fde && fde[by_pc[k]].pc_begin < u->end; k++) {
+		prog->fde_unit[by_pc[k]] = i;
+		if (u->n_fde++ == 0)
+			u->fde = k;
+	}
+}
+
 struct elfrw_err *icf_find_units(struct icf_program *prog)
 {
 	struct bounds b = { 0 };

@@ -21,6 +21,8 @@ struct elfrw_err *icf_index_units(struct icf_program *prog);
 
 /* Rebuilds each unit's symbols and FDEs after a change of `unit`. */
 struct elfrw_err *icf_attach(struct icf_program *prog);
+/* The same for unit I alone, which has grown. */
+void icf_attach_unit(struct icf_program *prog, uint32_t i);
 
 /* Frees what refs/look.c saw while the code was decoded. */
 void icf_forget_looks(struct icf_program *prog);

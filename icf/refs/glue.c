@@ -170,17 +170,31 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 	return err;
 }
 
-/* Something refers to padding at VA: the unit behind it now begins there. */
-static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
+/* Unit I has grown; ANY: and some unit before it.  The look-up knows the ends of units, so it stays
+ * right for one that only begins earlier. */
+static struct elfrw_err *attach_grown(struct icf_program *prog, uint32_t i, bool end, bool any)
 {
-	if (icf_unit_at(prog, va) != ICF_NONE || !icf_in_exec(prog, va))
+	if (end || !any)
+		ELFRW_TRY(icf_index_units(prog));
+	if (!any)
+		return icf_attach(prog);
+	icf_attach_unit(prog, i);
+	return NULL;
+}
+
+/* Something refers to padding at VA, which is in no unit: the unit behind it now begins there.
+ * *ANY: that happened. */
+static struct elfrw_err *extend(struct icf_program *prog, uint64_t va, bool *any)
+{
+	if (!icf_in_exec(prog, va))
 		return NULL;
 	uint32_t i =
 		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= va);
 	uint32_t e = 0;
 	while (va >= prog->exec.data[e].end)
 		e++;
-	if (i == prog->unit.len || prog->unit.data[i].start >= prog->exec.data[e].end) {
+	bool last = i == prog->unit.len || prog->unit.data[i].start >= prog->exec.data[e].end;
+	if (last) {
 		/* No unit follows: the padding at the section's end joins the unit before it, which
 		 * then keeps its place. */
 		if (i == 0 || prog->unit.data[i - 1].start < prog->exec.data[e].start)
@@ -196,8 +210,8 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 		u->kind = ICF_UNIT_RIGID;
 		u->reason = ICF_GLUED;
 	}
-	ELFRW_TRY(icf_index_units(prog));
-	ELFRW_TRY(icf_attach(prog));
+	ELFRW_TRY(attach_grown(prog, i, last, *any));
+	*any = true;
 	struct elfrw_relocs rel;
 	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx));
 	struct icf_trace t = { 0 };
@@ -209,11 +223,11 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	return err;
 }
 
-/* Compilers branch to the end of a function if they know that control never gets there. */
-static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
+/* REF leads into no unit.  Compilers branch to the end of a function if they know that control
+ * never gets there: the unit that ends there; or ICF_NONE. */
+static uint32_t ends_at(const struct icf_program *prog, const struct icf_ref *ref)
 {
-	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE &&
-	       icf_unit_ending(prog, ref->target) != ICF_NONE;
+	return ref->kind == ICF_REF_BRANCH ? icf_unit_ending(prog, ref->target) : ICF_NONE;
 }
 
 /* Something branches to the end of unit I.  Assembler may mean it, and run through no-ops into the
@@ -226,18 +240,23 @@ static void run_on(struct icf_program *prog, uint32_t i)
 
 static struct elfrw_err *extend_all(struct icf_program *prog)
 {
+	bool any = false;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
-			if (names_an_end(prog, ref))
-				run_on(prog, icf_unit_ending(prog, ref->target));
+			if (icf_unit_at(prog, ref->target) != ICF_NONE)
+				continue;
+			uint32_t end = ends_at(prog, ref);
+			if (end != ICF_NONE)
+				run_on(prog, end);
 			else if (!(ref->flags & ICF_REF_HALF) && !icf_names_own_end(prog, i, ref))
-				ELFRW_TRY(extend(prog, ref->target));
+				ELFRW_TRY(extend(prog, ref->target, &any));
 		}
 	/* The meaning of a PC-relative field is known only after the tables are. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE)
-			ELFRW_TRY(extend(prog, prog->dataref.data[i].target));
+		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE &&
+		    icf_unit_at(prog, prog->dataref.data[i].target) == ICF_NONE)
+			ELFRW_TRY(extend(prog, prog->dataref.data[i].target, &any));
 	return NULL;
 }
 
@@ -260,6 +279,17 @@ struct job {
 	uint32_t per;
 };
 
+/* The unit that REF of unit I leads to. */
+static uint32_t target_of(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
+{
+	if (ref->flags & ICF_REF_HALF)
+		return ICF_NONE;
+	if (icf_names_own_end(prog, i, ref))
+		return i;
+	uint32_t to = icf_unit_at(prog, ref->target);
+	return to != ICF_NONE ? to : ends_at(prog, ref);
+}
+
 static struct elfrw_err *resolve_part(void *arg, size_t part)
 {
 	struct job *job = arg;
@@ -269,11 +299,7 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			ref[r].unit = ref[r].flags & ICF_REF_HALF           ? ICF_NONE
-				      : icf_names_own_end(prog, i, &ref[r]) ? i
-				      : names_an_end(prog, &ref[r])
-					      ? icf_unit_ending(prog, ref[r].target)
-					      : icf_unit_at(prog, ref[r].target);
+			ref[r].unit = target_of(prog, i, &ref[r]);
 	}
 	return NULL;
 }
