@@ -1,13 +1,21 @@
 /* symbolize.c: addresses of OUT through the symbolizer, as a user asks for them.
  *
- * For the start of every function, every line row and every call, the symbolizer's answers for IN
+ * For starts of functions, line rows and calls, the symbolizer's answers for IN
  * and for the same place in OUT must agree: function, file, line, column and discriminator.  At
  * calls, which make up stacks, all inlined frames must agree as well.  In shared code the
  * symbolizer is asked for the function that the stack decides (resolve.c).  If no stack decides,
  * the right function must be one of the candidates, and the place counts as undecided.
  *
+ * In code that no other function shares, answers within a function follow from what is compared
+ * elsewhere: each DIE has the image of its ranges (range.c), each row is at the image of its place
+ * (lines.c), and no other DIE or row claims such code, or it would be wrong there.  The symbolizer,
+ * which is the same for both files, then finds the same at the same distance from the function's
+ * start.  So there only the start of each function is asked for, and each 256th place besides. With
+ * overlapping ranges and rows (the policy `alias`) all places are asked for.
+ *
  * The places are in the order of IN's code, so that both symbolizers find most data in their
- * caches.  Each thread has its own part and handles.  Cost: about a microsecond for each place. */
+ * caches.  Each thread has its own part and handles.  Cost: some microseconds for each place that
+ * is asked for. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/pair.h"
@@ -25,6 +33,7 @@ struct part {
 	struct icf_vplaces *place;
 	struct icf_vlog log;
 	struct side in, out;
+	uint64_t implied;                 /* places whose answers others imply */
 	const char *same_in, *same_out;   /* two names that were compared and are equal */
 	const char *alias_in, *alias_out; /* two names of one function */
 	uint32_t row_unit;                /* the last unit with a row so far */
@@ -226,8 +235,6 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	uint32_t member = v->claim.has_note ? v->claim.note.unit_member[u] : UINT32_MAX;
 	bool folded = x->flags & ICF_V_FOLDED, shared = member != UINT32_MAX || folded;
 	unsigned flags = flags_of(job, kinds);
-	if (kinds & 1u << ICF_VP_ROW)
-		p->row_unit = u;
 	struct how how = how_of(job, p, u, member);
 	/* Where only the outermost function is compared, the innermost may be an inlined copy. */
 	if (job->lines && !how.lines)
@@ -273,6 +280,18 @@ static void forget(const struct side *s)
 }
 
 #define REMEMBERED 2048 /* places */
+#define EACH       256  /* of the places in code that nothing shares */
+
+/* May the place at OFF of unit U be left out?  See the first comment. */
+static bool is_implied(const struct job *job, struct part *p, uint32_t u, uint32_t off)
+{
+	const struct icf_vclaim *c = &p->v->claim;
+	const struct icf_vunit *x = &c->unit.data[u];
+	bool shared = x->shared || x->thunk || (x->flags & ICF_V_FOLDED) ||
+		      (c->has_note && c->note.unit_member[u] != UINT32_MAX);
+	return off && !shared && job->lines && job->policy != DWR_FOLDED_ALIAS &&
+	       ++p->implied % EACH != 0;
+}
 
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
@@ -284,18 +303,22 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	ELFRW_TRY(open_side(&p->v->claim.in, &p->in));
 	ELFRW_TRY(open_side(&p->v->claim.out, &p->out));
 	ELFRW_TRY(sort_places(list));
-	size_t next = REMEMBERED;
+	size_t asked = 0;
 	for (size_t k = 0; k < list->v.len;) {
 		icf_vplace at = list->v.data[k];
-		if (k >= next) {
-			forget(&p->in);
-			forget(&p->out);
-			next += REMEMBERED;
-		}
+		uint32_t u = (uint32_t)(at >> 32), off = (uint32_t)at >> 2;
 		unsigned kinds = 0;
 		for (; k < list->v.len && list->v.data[k] >> 2 == at >> 2; k++)
 			kinds |= 1u << (list->v.data[k] & 3);
-		ELFRW_TRY(check_place(job, p, (uint32_t)(at >> 32), (uint32_t)at >> 2, kinds));
+		if (kinds & 1u << ICF_VP_ROW)
+			p->row_unit = u;
+		if (is_implied(job, p, u, off))
+			continue;
+		if (++asked % REMEMBERED == 0) {
+			forget(&p->in);
+			forget(&p->out);
+		}
+		ELFRW_TRY(check_place(job, p, u, off, kinds));
 	}
 	const char *warning = dwr_sym_warning(p->out.sym);
 	if (warning && !dwr_sym_warning(p->in.sym))
