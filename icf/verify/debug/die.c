@@ -10,6 +10,7 @@
  * others they stand at the same places (DWARF 5, section 7.5.3).  The values are still libdw's. */
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/plain.h"
+#include "icf/verify/debug/shift.h"
 #include "icf/verify/debug/skip.h"
 #include "icf/verify/lines/lines.h"
 #include <dwarf.h>
@@ -206,6 +207,20 @@ static bool same_bytes(const struct icf_vdebug *d, const Dwarf_Attribute *x,
 	return n != UINT32_MAX && memcmp(x->valp, y->valp, n) == 0;
 }
 
+/* Are both expressions that mean the same (shift.c)?  Others are left to libdw. */
+static bool same_exprloc(struct icf_vdebug *d, const struct icf_vdie_pair *p,
+			 const Dwarf_Attribute *x, const Dwarf_Attribute *y)
+{
+	if (!p->alike || p->dead || !d->list_version || x->form != DW_FORM_exprloc ||
+	    y->form != x->form || !d->end[0] || !d->end[1])
+		return false;
+	struct elfrw_rbuf a = elfrw_rbuf(x->valp, (size_t)(d->end[0] - x->valp)),
+			  b = elfrw_rbuf(y->valp, (size_t)(d->end[1] - y->valp));
+	uint64_t na = elfrw_rbuf_uleb(&a), nb = elfrw_rbuf_uleb(&b);
+	const uint8_t *s = elfrw_rbuf_take(&a, na), *t = elfrw_rbuf_take(&b, nb);
+	return s && t && na == nb && icf_vshift_expr(d, s, t, na);
+}
+
 static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
 		       Dwarf_Attribute *x, struct attrs *sb, Dwarf_Attribute *y)
 {
@@ -234,6 +249,8 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	}
 	if (is_address(x->form))
 		check_address(d, p, x, y);
+	else if (icf_vplain_is_location(x->code) && same_exprloc(d, p, x, y))
+		d->log->checked[ICF_VC_LOCATION]++;
 	else if (icf_vplain_is_location(x->code) && icf_vplain_is_block(x->form)) {
 		struct icf_vexpr a = { .attr = x }, b = { .attr = y };
 		const char *why;

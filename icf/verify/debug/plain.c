@@ -5,7 +5,6 @@
  * since the sections of strings are compared as a whole (dtables.c).  Addresses and places in other
  * sections may mean something else in the other file, and are never plain. */
 #include "icf/verify/debug/plain.h"
-#include "elfrw/base/rbuf.h"
 #include <dwarf.h>
 
 #ifndef DW_AT_LLVM_stmt_sequence
@@ -190,11 +189,16 @@ static bool skip_operands(struct elfrw_rbuf *r, unsigned op, unsigned offset_siz
 	return fixed || is_bare(op);
 }
 
+bool icf_vplain_operation(struct elfrw_rbuf *r, unsigned offset_size)
+{
+	return skip_operands(r, elfrw_rbuf_u8(r), offset_size) && elfrw_rbuf_ok(r);
+}
+
 bool icf_vplain_expr(const uint8_t *p, size_t size, unsigned offset_size)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, size);
-	while (elfrw_rbuf_left(&r) && elfrw_rbuf_ok(&r))
-		if (!skip_operands(&r, elfrw_rbuf_u8(&r), offset_size))
+	while (elfrw_rbuf_left(&r))
+		if (!icf_vplain_operation(&r, offset_size))
 			return false;
 	return elfrw_rbuf_ok(&r);
 }

@@ -59,14 +59,13 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 }
 
 /* The DIE's overlay must hold exactly what the DIE lost. */
-static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, overlay_list *lost)
+static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, int tag, overlay_list *lost)
 {
 	uint64_t die = (uint64_t)dwarf_dieoffset(a);
 	size_t n = 0, lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
 	while (lo + n < d->n_overlay && d->overlay[lo + n].die == die)
 		n++;
 	d->overlay_seen += n;
-	int tag = dwarf_tag(a);
 	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
 	if (!n && (!lost->len || unit))
 		return;
@@ -267,7 +266,7 @@ static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_
 			d->log->nomem = true;
 	}
 	if (k && overlaid)
-		check_overlay(d, die, &k->lost);
+		check_overlay(d, die, dwarf_tag(die), &k->lost);
 }
 
 /* The key for the ranges of both DIEs, if both are lists that others may share. */
@@ -407,7 +406,7 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 			keep_list(d, &key, d->owner.data + n_owners, d->owner.len - n_owners,
 				  &r.lost);
 		if (overlaid)
-			check_overlay(d, a, &r.lost);
+			check_overlay(d, a, r.tag, &r.lost);
 	} else if (keyed && r.n > ICF_VSEEN_LONG) /* libdw cannot tell even for the input */
 		icf_vseen_add(d, &broken);
 	d->log->nomem |= r.want.nomem | r.have.nomem;
@@ -464,6 +463,6 @@ bool icf_vd_ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, const st
 			note_owner(d, die, start[i]);
 	single_owners(d, n_owners);
 	if (d->policy == DWR_FOLDED_OVERLAY && d->v->claim.has_note)
-		check_overlay(d, &p->a, &none);
+		check_overlay(d, &p->a, p->tag, &none);
 	return true;
 }

@@ -5,9 +5,9 @@
  * lists are read here in step (DWARF 5, sections 2.6.2, 2.17.3, 7.25 and 7.29; DWARF 4, sections
  * 2.6.2 and 2.17.3).  A pair of entries is accepted if all code of IN's is in one unit, or if it is
  * empty and begins in one, if OUT's bounds are those of IN moved with the unit, and if the
- * expressions are the same bytes without addresses (plain.c).  loc.c and range.c would find the
- * same: nothing is there to be cut, joined, lost or left out.  That units of OUT do not overlap is
- * shown before (layout.c).
+ * expressions are the same bytes (plain.c), but for the images of addresses in DW_OP_addr.  loc.c
+ * and range.c would find the same: nothing is there to be cut, joined, lost or left out.  That
+ * units of OUT do not overlap is shown before (layout.c).
  *
  * Anything else is read by libdw from its beginning: entries between functions or outside of the
  * program, addresses by index, default entries, code of several units, broken lists.  So nothing is
@@ -136,7 +136,30 @@ static uint32_t moved(struct icf_vdebug *d, uint64_t lo, uint64_t hi, uint64_t n
 		       : ICF_V_NONE;
 }
 
-/* Are the expressions of both entries the same bytes, without addresses? */
+bool icf_vshift_expr(struct icf_vdebug *d, const uint8_t *p, const uint8_t *q, size_t n)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(p, n);
+	uint64_t want, n_addresses = 0;
+	while (elfrw_rbuf_left(&r)) {
+		const size_t at = elfrw_rbuf_off(&r);
+		if (p[at] != DW_OP_addr) {
+			if (!icf_vplain_operation(&r, d->offset_size) ||
+			    memcmp(p + at, q + at, elfrw_rbuf_off(&r) - at) != 0)
+				return false;
+			continue;
+		}
+		elfrw_rbuf_u8(&r);
+		const uint64_t a = elfrw_rbuf_u64(&r);
+		if (!elfrw_rbuf_ok(&r) || q[at] != DW_OP_addr ||
+		    !icf_vd_address(d, ICF_VD_POINTER, a, elfrw_get64(q + at + 1), &want))
+			return false;
+		n_addresses++;
+	}
+	d->log->checked[ICF_VC_DIE_ADDRESS] += n_addresses;
+	return true;
+}
+
+/* Does the expression of OUT's entry mean the same as that of IN's? */
 static bool same_expression(struct icf_vshift *s)
 {
 	const uint8_t *p[2];
@@ -146,8 +169,7 @@ static bool same_expression(struct icf_vshift *s)
 					       : elfrw_rbuf_u16(&s->r[i]);
 		p[i] = elfrw_rbuf_take(&s->r[i], n[i]);
 	}
-	return p[0] && p[1] && n[0] == n[1] && memcmp(p[0], p[1], n[0]) == 0 &&
-	       icf_vplain_expr(p[0], n[0], s->d->offset_size);
+	return p[0] && p[1] && n[0] == n[1] && icf_vshift_expr(s->d, p[0], p[1], n[0]);
 }
 
 enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)

@@ -34,4 +34,7 @@ bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64
  * checked.  Long lists are read once for all DIEs; MORE: what else their comparison depends on. */
 bool icf_vshift_list(struct icf_vdebug *d, const struct icf_vdie_pair *pair, uint64_t more,
 		     Dwarf_Attribute *x, Dwarf_Attribute *y);
+/* Do the expressions P of IN and Q of OUT, of N bytes each, mean the same?  false: not known here.
+ * Ask only for units with a list_version. */
+bool icf_vshift_expr(struct icf_vdebug *d, const uint8_t *p, const uint8_t *q, size_t n);
 #endif
