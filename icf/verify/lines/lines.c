@@ -68,12 +68,6 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
 	}
 }
 
-static bool in_group(const struct icf_v *v, uint32_t u)
-{
-	return !icf_v_removed(&v->claim, u) &&
-	       ((v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared);
-}
-
 /* Have the rows of X left its line table? */
 static bool is_gone(const struct icf_vunit *x, bool alias)
 {
@@ -82,7 +76,15 @@ static bool is_gone(const struct icf_vunit *x, bool alias)
 
 struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
+	bool moved; /* nothing is wanted: moved.c has seen OUT's rows */
 };
+
+/* Adds ROW to LIST, of rows that OUT should have. */
+static void want_row(const struct sorting *s, struct icf_vrows *list, const struct icf_vrow *row)
+{
+	if (!s->moved)
+		icf_vrows_add(list, row);
+}
 
 /* The row in force at a unit's start, if no row stands there: in OUT the unit may have it at its
  * start. */
@@ -105,8 +107,8 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 		row.unit = lo;
 		row.addr = x->body;
 		if (!is_gone(x, d->policy == DWR_FOLDED_ALIAS))
-			icf_vrows_add(&s->edge, &row);
-		if (in_group(v, lo))
+			want_row(s, &s->edge, &row);
+		if (icf_vlines_grouped(v, lo))
 			icf_vrows_keep(d, &d->group, row);
 	}
 }
@@ -126,9 +128,9 @@ static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow 
 	row.addr = x->body + (va - x->old);
 	row.optional = true;
 	if (va == x->end && !is_gone(x, d->policy == DWR_FOLDED_ALIAS))
-		icf_vrows_add(&s->edge, &row);
+		want_row(s, &s->edge, &row);
 	row.used = true; /* an end */
-	if (in_group(v, last))
+	if (icf_vlines_grouped(v, last))
 		icf_vrows_keep(d, &d->group, row);
 }
 
@@ -154,7 +156,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		bool prev_gone = p && is_gone(p, alias);
 		/* At its very end, without code of its own: a folded unit may have the row in its
 		 * sequence. */
-		if (p && prev != u && in_group(v, prev)) {
+		if (p && prev != u && icf_vlines_grouped(v, prev)) {
 			struct icf_vrow last = row;
 			last.addr = p->body + (va - p->old);
 			last.unit = prev;
@@ -167,7 +169,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.addr = p->body + (va - p->old);
 			row.unit = prev;
 			row.optional = true; /* it does not describe any code */
-			icf_vrows_add(&s->edge, &row);
+			want_row(s, &s->edge, &row);
 			continue;
 		}
 		const struct icf_vunit *x = &v->claim.unit.data[u];
@@ -177,20 +179,20 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		s->in.v.data[i].unit = u;
 		if (!icf_vplace_add(&d->place, u, va - x->old, ICF_VP_ROW))
 			s->want.nomem = true;
-		if (in_group(v, u)) {
+		if (icf_vlines_grouped(v, u)) {
 			row.optional = prev != u && p && !s->in.told;
 			icf_vrows_keep(d, &d->group, row);
 			row.optional = false;
 		}
 		if (va > x->old && !gone)
-			icf_vrows_add(&s->want, &row);
+			want_row(s, &s->want, &row);
 		if (va > x->old)
 			continue;
 		row.alt = p && !s->in.told ? p->body + (va - p->old) : 0;
 		row.optional = gone || (prev_gone && row.alt);
 		if (row.optional && !row.alt)
 			continue;
-		icf_vrows_add(&s->edge, &row);
+		want_row(s, &s->edge, &row);
 	}
 }
 
@@ -479,6 +481,33 @@ static bool lines_seen(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, enum mu
 	return false;
 }
 
+/* Compares the rows of OUT's unit B with those that are expected. */
+static void compare_tables(struct icf_vdebug *d, uint64_t cu, struct sorting *s, Dwarf_Die *b)
+{
+	if (!icf_vrows_read(d->v, &d->out, b, false, &s->out)) {
+		icf_vlog_bad(d->log, ICF_VC_LINE,
+			     "table: unit 0x%llx: expected one that libdw reads, found: %s",
+			     ICF_VX(cu), dwarf_errmsg(-1));
+		return;
+	}
+	check_lengths(d, cu, &s->in, &s->out);
+	sort_rows(d, cu, s);
+	compare(d, cu, &s->want, &s->have);
+	compare_edges(d, cu, s);
+	if (d->policy != DWR_FOLDED_DROP)
+		compare_dead(d, cu, s);
+	compare_ends(d, cu, s);
+}
+
+static bool are_moved(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word from, to;
+	return !dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) &&
+	       !dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to) &&
+	       icf_vd_lines_moved(d, from, to);
+}
+
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
@@ -496,21 +525,12 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		return &elfrw_err_nomem;
 	if (lines_seen(d, a, b, d->comp_dir ? DIRECTORY : NAKED))
 		return d->log->nomem ? &elfrw_err_nomem : NULL;
-	if (icf_vrows_read(d->v, &d->in, a, &s->in)) {
-		if (icf_vrows_read(d->v, &d->out, b, &s->out)) {
-			icf_vd_line_header(d, cu, a, b);
-			check_lengths(d, cu, &s->in, &s->out);
-			expect_rows(d, cu, s);
-			sort_rows(d, cu, s);
-			compare(d, cu, &s->want, &s->have);
-			compare_edges(d, cu, s);
-			if (d->policy != DWR_FOLDED_DROP)
-				compare_dead(d, cu, s);
-			compare_ends(d, cu, s);
-		} else
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "table: unit 0x%llx: expected one that libdw reads, found: %s",
-				     ICF_VX(cu), dwarf_errmsg(-1));
+	s->moved = are_moved(d, a, b);
+	if (icf_vrows_read(d->v, &d->in, a, s->moved, &s->in)) {
+		icf_vd_line_header(d, cu, a, b);
+		expect_rows(d, cu, s);
+		if (!s->moved)
+			compare_tables(d, cu, s, b);
 	}
 	bool nomem = s->in.nomem || s->out.nomem || s->want.nomem || s->have.nomem ||
 		     s->edge.nomem || s->bag.nomem || d->group.nomem;
@@ -521,7 +541,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
-	if (!icf_vrows_read(d->v, &d->out, b, &rows))
+	if (!icf_vrows_read(d->v, &d->out, b, false, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));

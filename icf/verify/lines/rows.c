@@ -66,14 +66,48 @@ void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r
 		icf_vrows_add(s, &r);
 }
 
-/* All rows in libdw's order; false: there is no table. */
-bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+/* Is ADDR of IN in code that units share, or at the end of such code?  *NEAR: the unit of the
+ * address before, which is in no such unit; or NULL. */
+static bool is_shared(const struct icf_v *v, uint64_t addr, const struct icf_vunit **near)
+{
+	if (*near && addr > (*near)->old && addr < (*near)->end)
+		return false;
+	uint32_t u = icf_v_find(&v->claim, addr), last = icf_v_find_end(&v->claim, addr);
+	if ((u != ICF_V_NONE && icf_vlines_grouped(v, u)) ||
+	    (last != ICF_V_NONE && icf_vlines_grouped(v, last)))
+		return true;
+	*near = u != ICF_V_NONE ? &v->claim.unit.data[u] : NULL;
+	return false;
+}
+
+/* Reads what L says besides its address, its line and whether it is an end. */
+static void read_row(Dwarf_Line *l, struct icf_vrow *r)
+{
+	bool f = false;
+	r->file = dwarf_linesrc(l, NULL, NULL);
+	if (!r->file)
+		r->file = "??";
+	dwarf_linecol(l, &r->col);
+	if (!dwarf_linebeginstatement(l, &f) && f)
+		r->flags |= ICF_VROW_STMT;
+	if (!dwarf_lineblock(l, &f) && f)
+		r->flags |= ICF_VROW_BLOCK;
+	if (!dwarf_lineprologueend(l, &f) && f)
+		r->flags |= ICF_VROW_PROLOGUE;
+	if (!dwarf_lineepiloguebegin(l, &f) && f)
+		r->flags |= ICF_VROW_EPILOGUE;
+	dwarf_lineisa(l, &r->isa);
+	dwarf_linediscriminator(l, &r->disc);
+}
+
+bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu, bool shared,
 		    struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
 	Dwarf_Attribute attr;
 	Dwarf_Word off;
 	size_t n;
+	const struct icf_vunit *near = NULL;
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
 	ret->told = ret->odd = ret->hides = false;
@@ -83,28 +117,16 @@ bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die
 	}
 	for (size_t i = 0; i < n; i++) {
 		Dwarf_Line *l = dwarf_onesrcline(lines, i);
-		struct icf_vrow r = { .unit = ICF_V_NONE };
-		bool f = false;
+		struct icf_vrow r = { .unit = ICF_V_NONE, .file = "??" };
+		bool end = false;
 		Dwarf_Addr addr = 0;
 		dwarf_lineaddr(l, &addr);
 		r.addr = addr;
-		r.file = dwarf_linesrc(l, NULL, NULL);
-		if (!r.file)
-			r.file = "??";
 		dwarf_lineno(l, &r.line);
-		dwarf_linecol(l, &r.col);
-		if (!dwarf_linebeginstatement(l, &f) && f)
-			r.flags |= ICF_VROW_STMT;
-		if (!dwarf_lineblock(l, &f) && f)
-			r.flags |= ICF_VROW_BLOCK;
-		if (!dwarf_lineprologueend(l, &f) && f)
-			r.flags |= ICF_VROW_PROLOGUE;
-		if (!dwarf_lineepiloguebegin(l, &f) && f)
-			r.flags |= ICF_VROW_EPILOGUE;
-		if (!dwarf_lineendsequence(l, &f) && f)
+		if (!dwarf_lineendsequence(l, &end) && end)
 			r.flags |= ICF_VROW_END;
-		dwarf_lineisa(l, &r.isa);
-		dwarf_linediscriminator(l, &r.disc);
+		if (!shared || is_shared(v, addr, &near))
+			read_row(l, &r);
 		ret->v.data[ret->v.len++] = r;
 	}
 	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&

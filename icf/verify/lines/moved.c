@@ -1,0 +1,317 @@
+/* moved.c: line tables whose sequences only moved.
+ *
+ * With a section for each function, each sequence sets the function's address once, before its
+ * first row, and ends with the function.  In OUT the sequences of folded functions are gone, and
+ * most others have the same bytes, except for that address.  No operation but DW_LNE_set_address
+ * makes an address that is not counted from the one before (DWARF 5, section 6.2.5): with the same
+ * header (header.c), the same operations behind an address that moved with the function make the
+ * same rows, moved with it.  So such rows of OUT need no reading: IN's operations are walked for
+ * their addresses, and OUT's bytes are compared with IN's.  If a sequence is encoded in another
+ * way, the rows of both are made here and compared one by one.  IN's rows are libdw's in any case.
+ *
+ * lines.c would find the same: all rows are at their images, in the same order, and ends of
+ * sequences, too.  libdw puts the rows of all sequences in one list, by address.  There a row at
+ * the very end of a function could hide the first row of the function behind it in OUT, if that
+ * one's sequence comes earlier.  A table with such a row is left to lines.c.  So is one with
+ * anything else: other rows, sequences over several functions, thunks, unusual operations, other
+ * policies than the overlay.  So nothing is called wrong here.
+ *
+ * Cost: one pass over both tables. */
+#include "icf/verify/lines/lines.h"
+#include "icf/verify/lines/program.h"
+#include "icf/verify/lines/state.h"
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct table {
+	struct elfrw_rbuf r; /* from the first operation to the end */
+	unsigned step;       /* of addresses */
+	unsigned base, range;
+	int line_base;
+	bool stmt; /* default_is_stmt */
+};
+
+/* Reads the header of the table at OFF of DATA; false: it is not a usual one. */
+static bool open_table(const Elf_Data *data, uint64_t off, struct table *t)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(data ? data->d_buf : NULL, data ? data->d_size : 0);
+	elfrw_rbuf_seek(&r, off);
+	uint64_t size = elfrw_rbuf_u32(&r);
+	bool wide = size == 0xffffffff;
+	if (wide)
+		size = elfrw_rbuf_u64(&r);
+	const uint8_t *unit = elfrw_rbuf_take(&r, size);
+	struct icf_vline_program h;
+	if (!unit)
+		return false;
+	t->r = elfrw_rbuf(unit, size);
+	if (!icf_vline_program(&t->r, wide, &h) || !elfrw_rbuf_ok(&t->r) || h.version < 2 ||
+	    h.version > 5 || !h.base || h.base > sizeof icf_vline_lengths + 1 ||
+	    memcmp(h.length, icf_vline_lengths, h.base - 1) != 0)
+		return false;
+	/* Before the lengths: minimum_instruction_length, from version 4 on
+	 * maximum_operations_per_instruction, default_is_stmt, line_base, line_range,
+	 * opcode_base. */
+	const uint8_t *p = h.length - 4;
+	t->step = p[h.version >= 4 ? -2 : -1];
+	t->stmt = p[0];
+	t->line_base = (int8_t)p[1];
+	t->range = p[2];
+	t->base = h.base;
+	return t->range && (h.version < 4 || p[-1] == 1);
+}
+
+/* What a row says, besides its address. */
+struct says {
+	uint32_t file, line, col, disc, isa, flags;
+};
+
+/* A walk over the rows of a sequence (DWARF 5, section 6.2.2). */
+struct walk {
+	struct table *t;
+	struct says s;     /* at a row; what is for one row only is reset behind it */
+	uint64_t addr;     /* the same */
+	const uint8_t *at; /* the operand of DW_LNE_set_address; NULL: not yet there */
+	bool row, end;     /* it is at a row, at the end */
+};
+
+static struct walk begin(struct table *t)
+{
+	return (struct walk){ .t = t,
+			      .s = { .file = 1, .line = 1, .flags = t->stmt ? ICF_VROW_STMT : 0 } };
+}
+
+/* A number of an operation, which libdw has as 32 bits; false: it has more. */
+static bool number(struct walk *w, uint32_t *ret)
+{
+	uint64_t n = elfrw_rbuf_uleb(&w->t->r);
+	*ret = (uint32_t)n;
+	return n <= UINT32_MAX;
+}
+
+/* Takes an extended operation, behind its 0 byte; false: it is not one of a usual sequence. */
+static bool extended(struct walk *w)
+{
+	uint64_t n = elfrw_rbuf_uleb(&w->t->r);
+	const uint8_t *ext = elfrw_rbuf_take(&w->t->r, n);
+	if (!ext || !n)
+		return false;
+	struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
+	switch (*ext) {
+	case DW_LNE_end_sequence: w->end = true; break;
+	case DW_LNE_set_discriminator: w->s.disc = (uint32_t)elfrw_rbuf_uleb(&operand); break;
+	case DW_LNE_set_address:
+		if (w->at)
+			return false;
+		w->at = operand.pos;
+		w->addr = elfrw_rbuf_u64(&operand);
+		break;
+	default: return false;
+	}
+	return elfrw_rbuf_ok(&operand) && !elfrw_rbuf_left(&operand);
+}
+
+/* Takes the operands of the standard opcode OP; false: it is not known, or goes too far. */
+static bool standard(struct walk *w, unsigned op)
+{
+	const struct table *t = w->t;
+	uint32_t n;
+	switch (op) {
+	case DW_LNS_copy: return w->row = true;
+	case DW_LNS_advance_pc:
+		if (!number(w, &n))
+			return false;
+		w->addr += (uint64_t)n * t->step;
+		return w->at;
+	case DW_LNS_const_add_pc:
+		w->addr += (uint64_t)((255 - t->base) / t->range * t->step);
+		return w->at;
+	case DW_LNS_fixed_advance_pc: w->addr += elfrw_rbuf_u16(&w->t->r); return w->at;
+	case DW_LNS_advance_line: w->s.line += (uint32_t)elfrw_rbuf_sleb(&w->t->r); return true;
+	case DW_LNS_set_file: return number(w, &w->s.file);
+	case DW_LNS_set_column: return number(w, &w->s.col);
+	case DW_LNS_set_isa: return number(w, &w->s.isa);
+	case DW_LNS_negate_stmt: w->s.flags ^= ICF_VROW_STMT; return true;
+	case DW_LNS_set_basic_block: w->s.flags |= ICF_VROW_BLOCK; return true;
+	case DW_LNS_set_prologue_end: w->s.flags |= ICF_VROW_PROLOGUE; return true;
+	case DW_LNS_set_epilogue_begin: w->s.flags |= ICF_VROW_EPILOGUE; return true;
+	default: return false;
+	}
+}
+
+/* Goes to the next row, or to the end; false: the sequence is of another kind.  Addresses never go
+ * back. */
+static bool next_row(struct walk *w)
+{
+	struct table *t = w->t;
+	if (w->row) {
+		w->s.flags &= ICF_VROW_STMT;
+		w->s.disc = 0;
+		w->row = false;
+	}
+	uint64_t from = w->addr;
+	while (!w->row && !w->end) {
+		unsigned op = elfrw_rbuf_u8(&t->r);
+		if (!elfrw_rbuf_ok(&t->r))
+			return false;
+		if (op >= t->base) {
+			op -= t->base;
+			w->addr += op / t->range * t->step;
+			w->s.line += (uint32_t)(t->line_base + (int)(op % t->range));
+			w->row = true;
+		} else if (op ? !standard(w, op) : !extended(w))
+			return false;
+	}
+	return elfrw_rbuf_ok(&t->r) && w->at && w->addr >= from;
+}
+
+/* A sequence: its address, that of its end, and its bytes, N before the address and M behind. */
+struct sequence {
+	uint64_t low, high;
+	struct elfrw_rbuf r; /* of the table, at its start */
+	size_t n, m;
+	bool empty; /* the last row is at the end */
+};
+
+/* Takes the next sequence of T; false: it is of another kind. */
+static bool take_sequence(struct table *t, struct sequence *s)
+{
+	struct walk w = begin(t);
+	uint64_t row = UINT64_MAX;
+	*s = (struct sequence){ .r = t->r };
+	while (!w.end) {
+		if (!next_row(&w))
+			return false;
+		if (w.row)
+			row = w.addr;
+	}
+	s->low = elfrw_get64(w.at);
+	s->high = w.addr;
+	s->n = (size_t)(w.at - s->r.pos);
+	s->m = (size_t)(t->r.pos - w.at) - 8;
+	s->empty = row == w.addr;
+	return true;
+}
+
+/* Where OUT must have a sequence. */
+struct place {
+	uint64_t want;
+	bool gone;  /* nowhere */
+	bool clear; /* without rows at the end */
+};
+
+/* Has OUT's table B next the bytes of S, but for the address, which P says?  Then takes them. */
+static bool take_same(const struct sequence *s, const struct place *place, struct table *b)
+{
+	struct elfrw_rbuf r = b->r;
+	const uint8_t *p = elfrw_rbuf_take(&r, s->n + 8 + s->m), *q = s->r.pos;
+	if (!p || (place->clear && s->empty) || memcmp(p, q, s->n) != 0 ||
+	    elfrw_get64(p + s->n) != place->want || memcmp(p + s->n + 8, q + s->n + 8, s->m) != 0)
+		return false;
+	b->r = r;
+	return true;
+}
+
+static bool same_place(const struct says *a, const struct says *b)
+{
+	return a->file == b->file && a->line == b->line && a->col == b->col;
+}
+
+/* X is at a row of S or its end, Y at the end of OUT's sequence; LAST: the row before.  X may have
+ * more rows at the end, which describe nothing; the end may have the place of any row there, or of
+ * the last one. */
+static bool same_end(const struct sequence *s, struct walk *x, const struct walk *y,
+		     const struct says *last)
+{
+	bool same = same_place(last, &y->s);
+	for (;;) {
+		same |= same_place(&x->s, &y->s);
+		if (x->end)
+			return same;
+		if (x->addr != s->high || !next_row(x))
+			return false;
+	}
+}
+
+/* Has OUT's table B next a sequence with the rows of S, which A has, moved to P?  Takes it. */
+static bool take_rows(const struct table *a, const struct sequence *s, const struct place *p,
+		      struct table *b)
+{
+	struct table again = *a;
+	again.r = s->r;
+	struct walk x = begin(&again), y = begin(b);
+	struct says last = { 0 };
+	for (bool below = false;; below |= x.addr < s->high) {
+		if (!next_row(&x) || !next_row(&y))
+			return false;
+		if (y.end)
+			return below && y.addr - p->want == s->high - s->low &&
+			       same_end(s, &x, &y, &last);
+		if (x.end || y.addr - p->want != x.addr - s->low ||
+		    memcmp(&x.s, &y.s, sizeof x.s) != 0 || (p->clear && x.addr == s->high))
+			return false;
+		last = x.s;
+	}
+}
+
+/* Is S neither in code of one of the files nor beside it? */
+static bool is_dead(const struct icf_vclaim *c, const struct sequence *s)
+{
+	for (size_t i = 0; i < c->exec.len; i++) {
+		const struct icf_vexec *e = &c->exec.data[i];
+		if ((s->low <= e->old_end && s->high >= e->old) ||
+		    (s->low <= e->new_end && s->high >= e->new))
+			return false;
+	}
+	return true;
+}
+
+/* Finds where OUT must have the sequence S of IN.  BEGUN: units with a sequence before this one.
+ * false: not known here. */
+static bool place_of(const struct icf_vclaim *c, const struct sequence *s, uint8_t *begun,
+		     struct place *ret)
+{
+	uint32_t u = icf_v_find(c, s->low);
+	*ret = (struct place){ .want = s->low };
+	if (u == ICF_V_NONE)
+		return is_dead(c, s);
+	const struct icf_vunit *x = &c->unit.data[u];
+	if (s->high <= s->low || s->high > x->end || x->thunk)
+		return false;
+	uint64_t end = x->body + (x->end - x->old);
+	uint32_t behind = icf_v_find_new(c, end);
+	begun[u] = 1;
+	ret->want = x->body + (s->low - x->old);
+	ret->gone = x->flags & (ICF_V_FOLDED | ICF_V_REMOVED);
+	ret->clear = s->high == x->end && ((behind != ICF_V_NONE && begun[behind]) ||
+					   icf_v_find_thunk(c, end) != ICF_V_NONE);
+	return true;
+}
+
+static bool are_moved(const struct icf_vclaim *c, struct table *a, struct table *b, uint8_t *begun)
+{
+	struct sequence s;
+	struct place p;
+	while (elfrw_rbuf_left(&a->r)) {
+		if (!take_sequence(a, &s) || !place_of(c, &s, begun, &p) ||
+		    (!p.gone && !take_same(&s, &p, b) && !take_rows(a, &s, &p, b)))
+			return false;
+	}
+	return elfrw_rbuf_ok(&a->r) && elfrw_rbuf_ok(&b->r) && !elfrw_rbuf_left(&b->r);
+}
+
+bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	struct table a, b;
+	if (d->policy != DWR_FOLDED_OVERLAY ||
+	    !open_table(icf_vd_section(&d->in, ".debug_line"), from, &a) ||
+	    !open_table(icf_vd_section(&d->out, ".debug_line"), to, &b))
+		return false;
+	uint8_t *begun = calloc(c->unit.len + 1, 1);
+	d->log->nomem |= !begun;
+	bool ret = begun && are_moved(c, &a, &b, begun);
+	free(begun);
+	return ret;
+}
