@@ -124,6 +124,37 @@ slots() {
 	done
 	check "mutant/slots/$cc$o" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 4
 }
+
+# Line tables whose sequences only move, as a section for each function makes them: verify compares these without reading rows.
+moved_lines() {
+	local in=$WORK/moved kind i n=0 bad=''
+	cat >"$WORK/moved.c" <<-'END'
+		#include <stdio.h>
+		volatile int g;
+		__attribute__((noinline)) int a(int x) { for (int i = 0; i < x; i++) g += i * x; return g; }
+		__attribute__((noinline)) int b(int x) { for (int i = 0; i < x; i++) g += i * x; return g; }
+		__attribute__((noinline)) int c(int x) {
+			if (x > 3) g = 5;
+			puts("x"); for (int i = 0; i < x; i++) g ^= i * x; return g;
+		}
+		int main(void) { return a(1) + b(2) + c(4) == 7; }
+	END
+	if ! gcc -O2 -g -ffunction-sections -Wl,--emit-relocs "$WORK/moved.c" -o "$in" >"$in.log" 2>&1; then
+		skip "mutants/moved-lines" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	"$ICFOLD" --icf=all "$in" -o "$in.out" >/dev/null 2>"$in.log" && "$ICFOLD" verify --icf=all "$in" "$in.out" >"$in.log" 2>&1 || bad=" the good output"
+	for kind in line-special line-column line-is-stmt line-address line-discriminator; do
+		for i in $(seq 0 5); do
+			ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" "$i" 6 "$in" "$in.out" "$in.new" >"$in.what" 2>/dev/null || continue
+			n=$((n + 1))
+			"$ICFOLD" verify --icf=all "$in" "$in.new" >/dev/null 2>&1
+			[ $? = 1 ] || bad="$bad $kind $(cat "$in.what")"
+		done
+	done
+	check "mutant/moved-lines" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 20
+}
+
 if [ -n "${TARGET:-}" ]; then
 	bad=$(use_target "$TARGET")
 	[ -z "$bad" ] || { skip mutants "$bad"; finish; }
@@ -180,6 +211,7 @@ else
 	{ cat "$WORK/plain" && echo "what is appended"; } >"$WORK/tail"
 	fold_good tail
 	for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
+	moved_lines
 fi
 if [ ! -s "$WORK/good" ]; then
 	not_ok mutants "nothing to break"
