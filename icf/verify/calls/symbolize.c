@@ -279,8 +279,8 @@ static void forget(const struct side *s)
 		elfrw_image_forget(img);
 }
 
-#define REMEMBERED 2048 /* places */
-#define EACH       256  /* of the places in code that nothing shares */
+#define REMEMBERED 512 /* places */
+#define EACH       256 /* of the places in code that nothing shares */
 
 /* May the place at OFF of unit U be left out?  See the first comment. */
 static bool is_implied(const struct job *job, struct part *p, uint32_t u, uint32_t off)
