@@ -177,9 +177,34 @@ static bool fits(struct graph *g, node root)
 	return false;
 }
 
+#define FEW 256 /* nodes: names of functions that are no templates mostly have fewer */
+
+/* Is the tree of ROOT so small, and without what it does not show, that it need not be measured?
+ * Nodes that are shared, or in a circle, count each time. */
+static bool is_small(node root)
+{
+	node stack[FEW + 2], child[2];
+	unsigned n = 1;
+	stack[0] = root;
+	for (unsigned steps = 0; n && steps < FEW; steps++) {
+		node at = stack[--n];
+		if (at->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM ||
+		    at->type == DEMANGLE_COMPONENT_PACK_EXPANSION)
+			return false;
+		children(at, child);
+		for (int i = 0; i < 2; i++)
+			if (child[i])
+				stack[n++] = child[i];
+	}
+	return !n;
+}
+
 bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bool *nomem)
 {
 	struct graph g = { .max = (uint32_t)max, .mask = 15 };
+	*nomem = false;
+	if (is_small(tree))
+		return true;
 	while (g.mask < 2 * max)
 		g.mask = 2 * g.mask + 1;
 	g.slot = malloc(max * sizeof *g.slot);

@@ -281,7 +281,7 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 {
 	struct walk w = { .sym = sym, .body = body, .one = one, .address = address };
 	body->spans.len = body->node.len = 0;
-	body->flat = false;
+	body->whole = body->flat = false;
 	struct elfrw_err *err = walk_body(&w);
 	free(w.ranges.data);
 	free(w.open.data);
@@ -292,12 +292,39 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	if (!err && !one)
 		err = dwr_sym_read_stated(sym, &w.stated, false, &body->spans);
 	VEC_FREE(&w.stated);
-	if (!err && !one) {
-		err = dwr_spans_flatten(&body->spans, false);
-		body->flat = !err;
-	}
+	body->whole = !err && !one;
 	*node = w.best;
 	return err;
+}
+
+static struct elfrw_err *lay_flat(struct dwr_sym_body *body)
+{
+	struct elfrw_err *err = body->flat ? NULL : dwr_spans_flatten(&body->spans, false);
+	body->whole = body->flat = !err;
+	return err;
+}
+
+/* Searches for addresses in spans that are not flat yet: making them flat costs as much as about so
+ * many. */
+#define SEARCHES_BEFORE_FLAT 32
+
+/* The node of a whole body that holds ADDRESS: of several the last. */
+static struct elfrw_err *node_at(struct dwr_sym_body *body, uint64_t address, uint32_t *node)
+{
+	if (!body->flat && ++body->searched > SEARCHES_BEFORE_FLAT)
+		ELFRW_TRY(lay_flat(body));
+	*node = 0;
+	if (body->flat) {
+		const struct dwr_span *s = dwr_spans_find(&body->spans, address);
+		*node = s ? (uint32_t)s->id : 0;
+		return NULL;
+	}
+	for (size_t i = 0; i < body->spans.len; i++) {
+		const struct dwr_span *s = &body->spans.data[i];
+		if (address - s->lo < s->hi - s->lo && s->id > *node)
+			*node = (uint32_t)s->id;
+	}
+	return NULL;
 }
 
 /* The place in the cache for a function, emptied if it held another one. */
@@ -310,8 +337,8 @@ static struct dwr_sym_body *slot_for(struct dwr_sym *sym, const struct dwr_sym_u
 		body->unit = unit;
 		body->die = die;
 		body->member = member;
-		body->asked = 0;
-		body->flat = false;
+		body->asked = body->searched = 0;
+		body->whole = body->flat = false;
 	}
 	return body;
 }
@@ -322,7 +349,8 @@ struct elfrw_err *dwr_sym_body_of(struct dwr_sym *sym, const struct dwr_sym_unit
 	struct dwr_sym_body *body = slot_for(sym, unit, die, member);
 	uint32_t node;
 	*ret = body;
-	return body->flat ? NULL : dwr_sym_warn(sym, fill_body(sym, body, false, 0, &node));
+	struct elfrw_err *err = body->whole ? NULL : fill_body(sym, body, false, 0, &node);
+	return dwr_sym_warn(sym, err ? err : lay_flat(body));
 }
 
 /* Is a later question about the function DIE, too? */
@@ -339,7 +367,7 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 {
 	struct dwr_sym_body *body = slot_for(sym, unit, die, member);
 	*ret = (struct dwr_sym_inside){ .body = body };
-	if (!body->flat) {
+	if (!body->whole) {
 		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT && !asked_later(sym, unit, die);
 		struct elfrw_err *err = fill_body(sym, body, one, address, &ret->node);
 		if (!err && one && body->asked == LOOKUPS_BEFORE_FLAT + 1) {
@@ -349,7 +377,5 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 		if (err || one)
 			return dwr_sym_warn(sym, err);
 	}
-	const struct dwr_span *s = dwr_spans_find(&body->spans, address);
-	ret->node = s ? (uint32_t)s->id : 0;
-	return NULL;
+	return dwr_sym_warn(sym, node_at(body, address, &ret->node));
 }

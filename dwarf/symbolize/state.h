@@ -44,9 +44,11 @@ struct dwr_sym_nodes {
 struct dwr_sym_body {
 	const struct dwr_sym_unit *unit; /* NULL: not filled */
 	uint64_t die;                    /* the function's */
-	uint32_t member; /* of the note; UINT32_MAX: as the debug information has it */
-	uint32_t asked;  /* look-ups so far */
-	bool flat;       /* spans has all of the function; else only node counts, for one address */
+	uint32_t member;   /* of the note; UINT32_MAX: as the debug information has it */
+	uint32_t asked;    /* look-ups so far */
+	uint32_t searched; /* ... in spans that were not flat */
+	bool whole; /* spans has all of the function; else only node counts, for one address */
+	bool flat;  /* ... and is a flat table */
 	struct dwr_spans spans; /* id: index of the node */
 	struct dwr_sym_nodes node;
 };

@@ -51,12 +51,21 @@ static bool same_list(const struct dwr_sym_list *x, const struct dwr_sym_list *y
 	       x->unit->cu.addr_base == y->unit->cu.addr_base;
 }
 
+/* Compilers write lists in the order of the entries that name them. */
+static bool in_order(const struct dwr_sym_stated *stated)
+{
+	for (size_t i = 1; i < stated->len; i++)
+		if (list_order(&stated->data[i - 1], &stated->data[i]) > 0)
+			return false;
+	return true;
+}
+
 struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated,
 				      bool lowest, struct dwr_spans *spans)
 {
 	uint64_t n = 0;
 	struct elfrw_err *err = NULL;
-	if (stated->len)
+	if (!in_order(stated))
 		qsort(stated->data, stated->len, sizeof *stated->data, list_order);
 	for (size_t i = 0, end; i < stated->len && !err; i = end) {
 		for (end = i + 1;
