@@ -274,6 +274,8 @@ linker_limit() { # LOG
 		echo "gold does not know static-PIE"
 	elif grep -q 'get_output_sym_idx.*Assertion' "$1"; then
 		echo "mold stops with an assertion when --emit-relocs meets this object"
+	elif grep -q "against STT_GNU_IFUNC symbol .* isn't handled by elf64_aarch64_final_link_relocate" "$1"; then
+		echo "bfd does not know the address of an IFUNC in a PIE"
 	elif grep -qE 'invalid linker name|cannot find .ld.|unable to find|unrecognized.*-fuse-ld' "$1"; then
 		echo "the linker is not installed"
 	fi

@@ -82,8 +82,8 @@ check_output() {
 		fi
 	elif [ "$MACHINE" != x86_64 ] && [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}$5" != nonopie ]; then
 		# Code whose address is in a switch by labels stays, and so may the end of a small program.  Without relocations, all of the
-		# code that is hard to understand can.
-		case ${RELOCS:-yes}.$name in no.asm_a64.* | no.switches.*) return ;; esac
+		# code that is hard to understand can; and in gold's order that code is near all of the rest, if it is one section.
+		case ${RELOCS:-yes}.$name in no.asm_a64.* | no.switches.* | yes.asm_a64.*.gold.*.plain.*) return ;; esac
 		"$ICFOLD" dump --groups "$out" 2>/dev/null | grep -qw folded || echo "nothing is folded"
 	elif [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}" = yes ] && [ "$(code_bytes "$out")" -ge "$(code_bytes "$in")" ]; then
 		echo "no less code: $(code_bytes "$in") before, $(code_bytes "$out") after"
@@ -117,7 +117,8 @@ judge_one() {
 	fi
 	bad=$(check_transcripts "$type" "$d/in" 0)
 	if [ -n "$bad" ]; then
-		not_ok "$name" "unfolded: $bad"
+		# Static C++ programs that gold links for AArch64 stop at their first exception.
+		if [ "$MACHINE.$3.$type" = aarch64.gold.static ]; then skip "$name" "what gold links does not run"; else not_ok "$name" "unfolded: $bad"; fi
 		return
 	fi
 	complaints "$d/in" >"$d/in.complaints"
