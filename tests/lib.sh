@@ -157,7 +157,9 @@ core_of() {
 	rm -rf dump && mkdir dump
 	# shellcheck disable=SC2086
 	( (cd dump && ulimit -S -c unlimited && exec $RUN "$@"); :) >/dev/null 2>&1 # whose end the inner shell tells of
-	set -- dump/*core*
+	# Some kernels leave one of qemu itself, too.
+	set -- dump/qemu_*.core dump/*core*
+	[ -s "$1" ] || shift
 	[ -s "$1" ] && mv "$1" "$out"
 }
 
