@@ -617,6 +617,13 @@ $("search").addEventListener("input", e => {
 	clearTimeout(pending);
 	pending = setTimeout(showGroups, 60);
 });
+/* "/" goes to the search, as on the page of several files. */
+document.addEventListener("keydown", e => {
+	if (e.key === "/" && !e.ctrlKey && !e.metaKey && !e.altKey && document.activeElement.tagName !== "INPUT") {
+		e.preventDefault();
+		$("search").focus();
+	}
+});
 
 /* ---- the other tables ---- */
 const TABLES = [["families", "Templates"], ["namespaces", "Namespaces"], ["libraries", "Libraries"], ["directories", "Directories"], ["files", "Files"], ["compilation_units", "Units"]];
