@@ -166,9 +166,9 @@ static bool sanitizer(struct text t, struct icf_log_frame *f, bool *other)
 /* "[0xADDRESS]" that ends at T's end; sets the end before it, and before spaces. */
 static bool take_bracket_back(struct text *t, uint64_t *address)
 {
-	const char *open = t->end;
 	if (left(t) < 2 || t->end[-1] != ']')
 		return false;
+	const char *open = t->end - 1;
 	while (open > t->p && *open != '[')
 		open--;
 	struct text in = { t->start, open + 1, t->end - 1 };
@@ -193,6 +193,17 @@ static const char *opening(const char *s, const char *end)
 	return NULL;
 }
 
+/* The name of a file that ends at END.  Before it may be anything: its last word counts, unless the
+ * line begins with it. */
+static struct icf_log_part last_file(const struct text *t, const char *end)
+{
+	const char *from = t->p;
+	if (*from != '/' && *from != '.')
+		for (const char *p = from; p < end; p++)
+			from = *p == ' ' ? p + 1 : from;
+	return part(t, from, end);
+}
+
 /* FILE(NAME+0xOFFSET) [0xADDRESS], which ends the line. */
 static bool symbols(struct text t, struct icf_log_frame *f)
 {
@@ -206,13 +217,7 @@ static bool symbols(struct text t, struct icf_log_frame *f)
 		return false;
 	skip_space(&t);
 	f->form = take(&t, "> ") ? ICF_LOG_STRACE : ICF_LOG_GLIBC;
-	/* Before the name of the file may be anything: its last word counts, unless the line begins
-	 * with it. */
-	const char *from = t.p;
-	if (*from != '/' && *from != '.')
-		for (const char *p = from; p < open; p++)
-			from = *p == ' ' ? p + 1 : from;
-	f->file = part(&t, from, open);
+	f->file = last_file(&t, open);
 	f->cut = part(&t, end, end);
 	if (f->form == ICF_LOG_STRACE) {
 		f->offset = at;
@@ -242,7 +247,25 @@ static bool symbols(struct text t, struct icf_log_frame *f)
 	if (f->form == ICF_LOG_GLIBC) {
 		f->offset = off;
 		f->has_offset = true;
-	}
+	} else
+		f->into = off;
+	return f->file.n != 0;
+}
+
+/* FILE[0xADDRESS], which ends the line: glibc's backtrace_symbols_fd() where it knows no name, in a
+ * program with fixed addresses. */
+static bool bare(struct text t, struct icf_log_frame *f)
+{
+	const char *end = t.end;
+	while (t.end > t.p && (t.end[-1] == ' ' || t.end[-1] == '\t'))
+		t.end--;
+	f->form = ICF_LOG_GLIBC;
+	f->has_address = true;
+	f->cut = part(&t, end, end);
+	if (!take_bracket_back(&t, &f->address) || *t.end != '[')
+		return false;
+	skip_space(&t);
+	f->file = last_file(&t, t.end);
 	return f->file.n != 0;
 }
 
@@ -353,6 +376,7 @@ static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 	if (to != plus && !(from > t.start && (from[-1] == '(' || from[-1] == '[')))
 		return false;
 	f->has_offset = true;
+	f->in_module = spaces; /* systemd-coredump */
 	f->file = part(&t, from, to);
 	f->cut = part(&t, t.end, t.end);
 	return true;
@@ -395,7 +419,9 @@ bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
 		if (*t.p == '+' && offset(t, t.p, ret))
 			return true;
 	}
-	return false;
+	*ret = none;
+	t.p = s;
+	return bare(t, ret);
 }
 
 bool icf_log_parse_mapping(const char *s, size_t n, struct icf_log_mapping *ret)

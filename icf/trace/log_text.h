@@ -11,8 +11,9 @@
 enum icf_log_form {
 	ICF_LOG_SANITIZER, /* #N 0xADDRESS  (FILE+0xOFFSET) (BuildId: ID); with "in NAME" before */
 	ICF_LOG_THREAD,    /* #N <null> <null> (FILE+0xOFFSET) (BuildId: ID) */
-	ICF_LOG_GLIBC,     /* FILE(NAME+0xOFFSET) [0xADDRESS]; FILE(+0xOFFSET) [0xADDRESS] */
-	ICF_LOG_STRACE,    /* > FILE(NAME+0xOFFSET) [0xADDRESS IN FILE] */
+	ICF_LOG_GLIBC,     /* FILE(NAME+0xOFFSET) [0xADDRESS]; FILE(+0xOFFSET) [0xADDRESS];
+			    * FILE[0xADDRESS] */
+	ICF_LOG_STRACE,    /* > FILE(NAME+0xINTO) [0xOFFSET] */
 	ICF_LOG_GLOG,      /* @ 0xADDRESS NAME */
 	ICF_LOG_RUST,      /* N: 0xADDRESS - <unknown> */
 	ICF_LOG_KERNEL,    /* ip ADDRESS sp ... in FILE[OFFSET,START+SIZE] */
@@ -36,6 +37,8 @@ struct icf_log_frame {
 	uint64_t offset;  /* of the place in the file; with NAME: after the symbol's start */
 	bool in_file;     /* OFFSET counts bytes of the file, not addresses as linked */
 	bool in_code;     /* OFFSET counts from where the code was mapped */
+	bool in_module;   /* OFFSET counts from where the file's first segment was mapped */
+	uint64_t into;    /* STRACE with NAME: the place's distance from the symbol's start */
 };
 
 /* Parses the N bytes of the line at S, without its newline. */

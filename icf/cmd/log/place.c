@@ -28,6 +28,69 @@ static bool from_name(const struct icf_log *g, const struct icf_log_line *l, uin
 	return found;
 }
 
+/* Can L's place be AT?  The symbol that L names begins where it says, or a call returns there. */
+static struct elfrw_err *fits(const struct icf_log_file *file, const struct icf_log_frame *f,
+			      uint64_t at, bool *ret)
+{
+	struct dwr_sym_symbol sym;
+	struct dwr_callchain *cc = icf_stack_tables(file->stack);
+	bool again;
+	*ret = icf_log_is_code(file, at);
+	if (!*ret)
+		return NULL;
+	if (f->name.n) {
+		uint64_t start = at - f->into;
+		*ret = dwr_sym_symbol_at(file->sym, start, &sym) && sym.address == start;
+		return NULL;
+	}
+	*ret = false;
+	if (!cc || !dwr_callchain_note(cc))
+		return NULL;
+	ELFRW_TRY(dwr_callchain_is_return(cc, at, ret, &again));
+	return *ret ? NULL : dwr_callchain_is_return(cc, at + 1, ret, &again);
+}
+
+/* What strace shows is an address as linked if it unwinds with libdw, and a place in the file if it
+ * does with libunwind.  The two differ in programs with fixed addresses, and in most programs that
+ * lld and mold linked. */
+static struct elfrw_err *from_strace(const struct icf_log_file *file, const struct icf_log_frame *f,
+				     uint64_t *at, bool *found)
+{
+	uint64_t other;
+	bool linked, in_file = icf_log_from_offset(file, f->offset, &other);
+	*at = f->offset;
+	*found = true;
+	if (!in_file || other == f->offset)
+		return NULL;
+	if (!icf_log_is_code(file, f->offset)) {
+		*at = other;
+		return NULL;
+	}
+	ELFRW_TRY(fits(file, f, f->offset, &linked));
+	ELFRW_TRY(fits(file, f, other, &in_file));
+	*at = in_file ? other : f->offset;
+	*found = linked != in_file;
+	return NULL;
+}
+
+/* Writers of FILE+0xOFFSET count from address 0, or from where the file's first segment is.  With
+ * fixed addresses these differ, and the offset tells which it is if only one of the two has code.
+ */
+static bool from_module(const struct icf_log_file *file, const struct icf_log_frame *f,
+			uint64_t *at)
+{
+	uint64_t low = icf_log_lowest(file);
+	bool linked = icf_log_is_code(file, f->offset);
+	*at = f->offset;
+	if (f->in_module)
+		*at += low;
+	else if (low && icf_log_is_code(file, f->offset + low)) {
+		*at += low;
+		return !linked;
+	}
+	return true;
+}
+
 /* Finds L's file, and in *AT the address that it shows, as linked. */
 static struct elfrw_err *find_place(struct icf_log *g, struct icf_log_line *l, uint64_t *at)
 {
@@ -48,6 +111,10 @@ static struct elfrw_err *find_place(struct icf_log *g, struct icf_log_line *l, u
 	if (f->in_file || f->in_code)
 		found = icf_log_from_offset(file, f->offset + (f->in_code ? icf_log_code(file) : 0),
 					    at);
+	else if (f->form == ICF_LOG_STRACE)
+		ELFRW_TRY(from_strace(file, f, at, &found));
+	else if (f->form == ICF_LOG_OFFSET)
+		found = from_module(file, f, at);
 	else if (f->form == ICF_LOG_GLIBC && f->name.n)
 		found = f->has_offset && from_name(g, l, at);
 	else if (f->has_offset)

@@ -152,6 +152,58 @@ for l in sys.stdin:
 	"$ICFOLD" symbolize --log other >filtered 2>err
 	if cmp -s other filtered && grep -q 'another build-id' err; then ok log/build_id; else not_ok log/build_id "$(first_line filtered)"; fi
 fi
+# Programs with fixed addresses: glibc shows addresses alone, strace and systemd show what is not the address as linked.
+# placed TEST NAME COMMAND...: the functions and places of late and early, as those of the unfolded program.
+placed() {
+	local t=$1 n=$2 a f
+	shift 2
+	for a in '' x; do
+		for f in "$n" "$n.folded"; do
+			"$@" "./$f" trace $a >raw 2>&1
+			"$ICFOLD" symbolize --log raw 2>err | sed -nE 's/^.*\[0x[0-9a-f]+\] (.* at .*report\.cc:[0-9:]+)$/\1/p' >"$f.placed"
+		done
+		check "$t${a:+-$a}" "$(diff "$n.placed" "$n.folded.placed" | sed -n 2p)" bash -c "grep -q '^${a:+early(Early}${a:-late(Late}' <(sed 's/^early(Early/&x/' '$n.placed') && cmp -s '$n.placed' '$n.folded.placed'"
+	done
+}
+if build fixed g++ -no-pie -fno-pic; then
+	placed log/fixed/glibc fixed env
+	check log/fixed/glibc/form "$(first_line raw)" grep -qE '^\./fixed\.folded\[0x[0-9a-f]+\]$' raw
+	if have strace && strace -k -e trace=getppid true >/dev/null 2>&1; then placed log/fixed/strace fixed strace -k -e trace=getppid; else skip log/fixed/strace "no strace -k"; fi
+fi
+# shown NAME FORM: the stack of late, which glibc wrote with addresses as linked, in another form.
+cat >shown.py <<'EOF2'
+import re, subprocess, sys
+name, form = sys.argv[1:3]
+load = [[int(w[i], 16) for i in (1, 2)] + ["E" in w[6:-1]] for w in map(str.split, subprocess.run(["readelf", "-lW", name], capture_output=True, text=True).stdout.splitlines()) if w and w[0] == "LOAD"]
+low, (off, va, _) = load[0][1] & ~4095, next(l for l in load if l[2])
+for n, l in enumerate(sys.stdin):
+    m = re.match(r"\./" + re.escape(name) + r"(?:\(\+(0x[0-9a-f]+)\))?\[(0x[0-9a-f]+)\]", l)
+    if m and n:
+        at = int(m[1] or m[2], 16)
+        print({"linked": " > %s() [%#x]" % (name, at), "file": " > %s() [%#x]" % (name, at - va + off),
+               "systemd": "#%d  0x%016x n/a (%s + %#x)" % (n, at, name, at - low), "module": "at %s+%#x" % (name, at - low), "plain": "at %s+%#x" % (name, at)}[form])
+EOF2
+printf '.text\n.globl big\nbig:\t.skip 100000, 0x90\n\tret\n' >big.s
+# A place as linked is code as a place in the file, too, and the other way round.
+for n in wide low; do
+	case $n in
+	wide) set -- -fuse-ld=lld -pie ;;
+	low) set -- -no-pie -fno-pic -Wl,-Ttext-segment=0x10000 ;;
+	esac
+	build $n g++ "$@" big.s || continue
+	for form in linked file systemd module plain; do
+		for a in '' x; do
+			./$n.folded trace $a | python3 shown.py $n.folded $form >raw
+			"$ICFOLD" symbolize --log raw >filtered 2>err
+			want='late(Late\*)'
+			[ "$a" ] && want='early(Early\*)'
+			case $n-$form in
+			low-module) check "log/$n-$form$a" "$(first_line filtered)" bash -c '! grep report.cc filtered' ;; # nobody knows
+			*) check "log/$n-$form$a" "$(first_line filtered)" bash -c "grep -q '$want at .*report.cc:' filtered && ! grep -q 'one of' filtered" ;;
+			esac
+		done
+	done
+done
 # The logs of glog and of Rust's std, of stripped programs that are where they were linked: functions alone, as the unfolded program
 # says them itself (glog writes no arguments).
 # stripped NAME PATTERN ARGUMENT...: NAME.own, NAME.wrong and NAME.filtered, the functions that PATTERN finds after the address.
