@@ -210,7 +210,7 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	install -m 644 icf/lib/icfold.h $(TO)/include/icfold.h
 	install -m 644 $(BUILD)/libicfold.so.1 $(BUILD)/libicfold.a '$(DESTDIR)$(LIB_DIR)'
 	ln -sf libicfold.so.1 '$(DESTDIR)$(LIB_DIR)/libicfold.so'
-	sed 's#@PREFIX@#$(PREFIX)#; s#@LIBDIR@#$(LIB_DIR)#; s#@VERSION@#$(VERSION)#' icf/lib/icfold.pc.in >'$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc'
+	sed 's#@PREFIX@#$(PREFIX)#; s#@LIBDIR@#$(subst $(PREFIX)/,$${prefix}/,$(LIB_DIR))#; s#@VERSION@#$(VERSION)#' icf/lib/icfold.pc.in >'$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc'
 	sed 's#^LIBRARY = .*#LIBRARY = "$(LIB_DIR)/libicfold.so.1"#' icf/lib/icfold.py >$(TO)/share/icfold/icfold.py
 
 # What install would write, wherever that is.

@@ -48,6 +48,23 @@ else
 	not_ok release/install "$(tail -n 1 log)"
 fi
 
+# A prefix with spaces: what pkg-config says of it, there and wherever the tree is moved to.
+place="$WORK/its own"
+if ! have pkg-config; then
+	skip release/pkg-config "no pkg-config"
+elif make -s -C "$ROOT" -o all install BUILD="$BUILD" PREFIX="$place" GDBINIT_DIR="$place/gdb" >log 2>&1; then
+	printf '#include <icfold.h>\nint main(void) { return !icfold_open; }\n' >use.c
+	# said ENVIRONMENT...: the flags, in words of the shell.
+	said() { env PKG_CONFIG_PATH="$place/lib/pkgconfig" "$@" icfold; }
+	eval "flags=($(said pkg-config --cflags --libs 2>log))"
+	check release/pkg-config "${flags[*]} $(first_line log)" gcc use.c -o use "${flags[@]}"
+	check release/pkg-config/runs "$("$place/bin/icfold" --version 2>&1 | head -n 1)" env LD_LIBRARY_PATH="$place/lib" ./use
+	check release/pkg-config/sysroot "$(said env PKG_CONFIG_SYSROOT_DIR=/root.d pkg-config --cflags)" [ "$(said env PKG_CONFIG_SYSROOT_DIR=/root.d pkg-config --cflags --libs | tr -d '\\' | sed 's, -I/root.d/usr/include,,; s/ *$//')" = "-I/root.d$place/include -L/root.d$place/lib -licfold" ]
+	check release/pkg-config/moved "$(said pkg-config --define-variable=prefix=/else --libs)" [ "$(said pkg-config --define-variable=prefix=/else --libs | sed 's/ *$//')" = "-L/else/lib -licfold" ]
+else
+	not_ok release/pkg-config "$(tail -n 1 log)"
+fi
+
 # --- packages --------------------------------------------------------------------------------------------------------------
 packages() {
 	mkdir -p deb/icfold
