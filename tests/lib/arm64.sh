@@ -6,7 +6,8 @@ ARM64_PACKAGES=${ARM64_PACKAGES:-"coreutils bash perl python3 git gdb gcc g++ cl
 	qemu-user libgl1-mesa-dri mesa-vulkan-drivers gfortran gnat-12 ghc golang-1.19-go redis-server emacs-nox util-linux vim-nox ffmpeg imagemagick
 	postgresql-15 nodejs ruby lua5.4 php-cli samba systemd procps ninja-build protobuf-compiler make gawk zstd rsync openssh-client openssh-server
 	curl wget libboost-all-dev gstreamer1.0-plugins-good lld-14 busybox e2fsprogs btrfs-progs iproute2 tcpdump strace valgrind libgtk-3-0
-	libqt5widgets5 ocaml-nox mariadb-server libreoffice-core rustc luajit webkit2gtk-driver libopenblas0-pthread bind9 default-jre-headless"}
+	libqt5widgets5 ocaml-nox mariadb-server libreoffice-core rustc luajit webkit2gtk-driver libopenblas0-pthread bind9 default-jre-headless
+	grep sed tar gzip bzip2 xz-utils diffutils findutils libpython3.11-testsuite"}
 
 # arm64_apt DIR ARGUMENT...: apt-get for arm64, which keeps all that it writes in DIR.
 arm64_apt() {
