@@ -16,10 +16,10 @@ shift 2
 
 # addresses FILE N: places in its code.
 addresses() {
-	readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\]//' | awk -v n="$2" '$2 == "PROGBITS" && $7 ~ /X/ { print strtonum("0x" $3), strtonum("0x" $5) }' |
+	readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\]//' | awk '$2 == "PROGBITS" && $7 ~ /X/ { print $3, $5 }' |
 		python3 -c '
 import random, sys
-ranges = [tuple(map(int, l.split())) for l in sys.stdin]
+ranges = [tuple(int(n, 16) for n in l.split()) for l in sys.stdin]
 random.seed(1)
 whole = sum(n for _, n in ranges)
 for _ in range(int(sys.argv[1])):
@@ -66,7 +66,9 @@ same() { # NAME PROGRAM
 	objcopy --only-keep-debug "$2" "$2.debug" 2>/dev/null && objcopy --strip-all --add-gnu-debuglink="$2.debug" "$2" "$2.stripped" 2>/dev/null
 	all_of "$old" "$2" "$WORK/old/$1"
 	all_of "$new" "$2" "$WORK/new/$1"
-	if diff -rq "$WORK/old/$1" "$WORK/new/$1" >"$WORK/differs"; then
+	if [ -e "$WORK/new/$1/all" ] && [ ! -s "$WORK/new/$1/places" ]; then
+		not_ok "same/$1" "no places to ask about"
+	elif diff -rq "$WORK/old/$1" "$WORK/new/$1" >"$WORK/differs"; then
 		n=$(find "$WORK/new/$1" -type f | wc -l)
 		ok "same/$1: $n files, $(cat "$WORK/new/$1"/* | wc -c) bytes"
 	else

@@ -216,7 +216,8 @@ rows_bpftrace() {
 }
 # gprof: the functions that were called, a set; PROGRAM was linked with -pg.
 rows_gprof() {
-	limit 60 "$1" && gprof -b -p "$1" gmon.out | awk 'NF >= 4 && $1 ~ /^[0-9.]+$/ { sub(/^( *[0-9.]+){4}( +[0-9.]+ +[0-9.]+)? +/, ""); print $0 "\t-" }'
+	limit 60 "$1" && gprof -b -p "$1" gmon.out | awk 'NF >= 4 && $1 ~ /^[0-9.]+$/' |
+		sed -E 's/^( *[0-9.]+){4}( +[0-9.]+ +[0-9.]+)? +//; s/$/\t-/'
 }
 # Probes of the notes of systemtap, with the function and line at their place.
 rows_usdt() {

@@ -48,9 +48,10 @@ int main(void) { int s = 0; for (int i = 0; i < 4; i++) s += t[i](i) + f1(i) + f
 END
 # outside FILE: the symbols in FILE of the functions above that lie outside of the section that they name.
 outside() {
-	{ readelf -SW "$1" | sed 's/^ *\[ *//; s/\]/ S/'; readelf -sW "$1"; } | awk --non-decimal-data '
-		$2 == "S" && NF > 8 { lo[$1] = ("0x" $5) + 0; hi[$1] = lo[$1] + ("0x" $7) }
-		$8 ~ /^f[1-4]$/ { v = ("0x" $2) + 0; n++; if (v < lo[$7] || v >= hi[$7]) print $8 }
+	{ readelf -SW "$1" | sed 's/^ *\[ *//; s/\]/ S/'; readelf -sW "$1"; } | awk '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		$2 == "S" && NF > 8 { lo[$1] = hex($5); hi[$1] = lo[$1] + hex($7) }
+		$8 ~ /^f[1-4]$/ { v = hex($2); n++; if (v < lo[$7] || v >= hi[$7]) print $8 }
 		END { if (n < 8) print "few" }'
 }
 for how in pie:all no-pie:all no-pie:safe; do
