@@ -2,6 +2,91 @@
  * about the others, so the search is repeated until nothing new is learnt. */
 #include "icf/infer/unit.h"
 #include "icf/infer/effect.h"
+#include "elfrw/base/rbuf.h"
+
+struct elfrw_err *icf_forget_labels(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	size_t bytes = (u->end - u->start + 7) / 8;
+	f->work = 0;
+	if (!VEC_RESERVE(&f->labels, bytes))
+		return &elfrw_err_nomem;
+	if (bytes)
+		memset(f->labels.data, 0, bytes);
+	f->labels.len = bytes;
+	return NULL;
+}
+
+bool icf_name_label(struct icf_finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	uint64_t off = to - u->start;
+	if (off >= u->end - u->start || (f->labels.data[off >> 3] >> (off & 7) & 1))
+		return true;
+	uint64_t *slot = VEC_PUSH(&f->found->named.v);
+	if (!slot)
+		return false;
+	*slot = to;
+	f->labels.data[off >> 3] |= (uint8_t)(1u << (off & 7));
+	return true;
+}
+
+/* The entries of SIZE bytes from VA to the end of its section begin at *RET: their number. */
+static uint64_t entries_at(const struct elfrw_image *img, uint64_t va, unsigned size,
+			   const uint8_t **ret)
+{
+	uint32_t i = elfrw_image_section_at(img, va);
+	uint64_t off = i ? va - img->section[i].hdr.sh_addr : 0;
+	if (!i || !img->section[i].data || off > img->section[i].hdr.sh_size)
+		return 0;
+	*ret = img->section[i].data + off;
+	return (img->section[i].hdr.sh_size - off) / size;
+}
+
+/* The same as icf_name_labels() for the table of J, whose start is known, and perhaps its end.  The
+ * small entries are distances between places of one section, as the assembler computes them, and
+ * compilers put each function into one section, or its cold part into another one.  So all entries
+ * lead into the unit, and an open table ends where they no longer do.  What stands behind it may
+ * look like more entries: labels too many do no harm.  In a large unit each byte leads to a label,
+ * through megabytes of data; when all 256 have been there, no more are looked at. */
+static struct elfrw_err *name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
+				    bool *good)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	unsigned size = j->shape->size, spare = 64 - 8 * size, left = 256;
+	bool seen[256] = { false };
+	const uint8_t *p = NULL;
+	*good = false;
+	for (uint64_t k = 0, room = 0; k < j->bound || j->open; k++, room--, p += size) {
+		*good = k >= j->bound;
+		if (!room && !(room = entries_at(f->prog->img, j->table + k * size, size, &p)))
+			return NULL;
+		uint64_t n = elfrw_get_le(p, size), rest = left ? 0 : room - 1;
+		if (!j->open && rest > j->bound - k - 1)
+			rest = j->bound - k - 1;
+		if ((f->work += 1 + rest) > ICF_MAX_WORK) {
+			*good = false;
+			return NULL;
+		}
+		k += rest;
+		room -= rest;
+		p += rest;
+		if (size == 1 && seen[n])
+			continue;
+		if (size == 1)
+			seen[n] = left--;
+		if (j->shape->sign)
+			n = (uint64_t)((int64_t)(n << spare) >> spare);
+		uint64_t to = j->base + (n << j->shape->shift);
+		if (to - u->start >= u->end - u->start ||
+		    !icf_trace_bit(f->t.start.data, to - u->start))
+			return NULL;
+		if (!icf_name_label(f, i, to))
+			return &elfrw_err_nomem;
+	}
+	*good = true;
+	return NULL;
+}
 
 /* The targets of jump K of unit I, which goes through the tables of J and nothing else. */
 static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k,
@@ -40,7 +125,7 @@ static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t
 			if (j->jump[n].kind == ICF_JUMP_LOCAL) {
 				bool local;
 				ELFRW_TRY(j->jump[n].table
-						  ? icf_name_cases(f, i, &j->jump[n], &local)
+						  ? name_cases(f, i, &j->jump[n], &local)
 						  : icf_name_labels(f, i, j->jump[n].base, &local));
 				*good |= local;
 			} else if (j->jump[n].kind == ICF_JUMP_TABLE)

@@ -183,7 +183,7 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	uint64_t word;
 	f->bases.v.len = f->leas.v.len = f->loads.v.len = f->branches.v.len = 0;
-	f->work = 0;
+	ELFRW_TRY(icf_forget_labels(f, i));
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		if (ref[r].kind == ICF_REF_BRANCH && !push_place(&f->branches, ref[r].target))
 			return &elfrw_err_nomem;
@@ -213,15 +213,6 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 /* Entries further than this from the table's start are not searched. */
 #define FAR 65536
 
-/* Marks TO as a label of unit I, if it lies there. */
-static bool name_label(struct icf_finder *f, uint32_t i, uint64_t to)
-{
-	const struct icf_unit *u = &f->prog->unit.data[i];
-	if (to - u->start >= u->end - u->start)
-		return true;
-	return push_place(&f->found->named, to);
-}
-
 /* Pins unit I, its jump targets, and all possible targets of tables that it refers to. */
 static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 {
@@ -239,7 +230,7 @@ static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 		for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
 			icf_pin_unit(prog, icf_unit_at(prog, base + word));
 			icf_pin_unit(prog, icf_unit_at(prog, p + word));
-			if (!name_label(f, i, base + word))
+			if (!icf_name_label(f, i, base + word))
 				return &elfrw_err_nomem;
 		}
 	}
@@ -283,9 +274,6 @@ static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t bas
 /* Words examined in a candidate, and in a table that no jump of the unit can use. */
 #define MAX_WORDS 1024
 #define FEW_WORDS 4
-
-/* Labels of one unit times references in it, at most. */
-#define MAX_WORK 50000000
 
 /* Compilers align tables.  Only an unusual assembler's table is unaligned; its first entries are
  * examined. */
@@ -425,7 +413,7 @@ struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t fro
 	const struct icf_unit *u = &prog->unit.data[i];
 	*good = false;
 	f->work += f->branches.v.len + f->bases.v.len;
-	if (f->work > MAX_WORK)
+	if (f->work > ICF_MAX_WORK)
 		return NULL;
 	if (f->joins == ICF_MAYBE)
 		f->joins = joins_another(f, i) ? ICF_YES : ICF_NO;
@@ -446,42 +434,9 @@ struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t fro
 			}
 			if (!icf_trace_bit(f->t.start.data, to - u->start))
 				break;
-			if (!name_label(f, i, to))
+			if (!icf_name_label(f, i, to))
 				return &elfrw_err_nomem;
 		}
-	}
-	*good = true;
-	return NULL;
-}
-
-/* The small entries are distances between places of one section, as the assembler computes them,
- * and compilers put each function into one section, or its cold part into another one.  So all
- * entries lead into the unit, and an open table ends where they no longer do.  What stands behind
- * it may look like more entries: labels too many do no harm. */
-struct elfrw_err *icf_name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
-				 bool *good)
-{
-	const struct icf_unit *u = &f->prog->unit.data[i];
-	unsigned size = j->shape->size, spare = 64 - 8 * size;
-	*good = false;
-	for (uint64_t k = 0; k < j->bound || j->open; k++) {
-		const uint8_t *p = elfrw_image_at(f->prog->img, j->table + k * size, size);
-		*good = k >= j->bound;
-		if (!p)
-			return NULL;
-		if (++f->work > MAX_WORK) {
-			*good = false;
-			return NULL;
-		}
-		uint64_t n = elfrw_get_le(p, size);
-		if (j->shape->sign)
-			n = (uint64_t)((int64_t)(n << spare) >> spare);
-		uint64_t to = j->base + (n << j->shape->shift);
-		if (to - u->start >= u->end - u->start ||
-		    !icf_trace_bit(f->t.start.data, to - u->start))
-			return NULL;
-		if (!name_label(f, i, to))
-			return &elfrw_err_nomem;
 	}
 	*good = true;
 	return NULL;
@@ -592,5 +547,6 @@ void icf_finder_deinit(struct icf_finder *f)
 	VEC_FREE(&f->todo.v);
 	VEC_FREE(&f->closed.v);
 	VEC_FREE(&f->cases);
+	VEC_FREE(&f->labels);
 	icf_trace_deinit(&f->t);
 }

@@ -48,7 +48,8 @@ struct icf_finder {
 	struct icf_places loads;    /* fixed places from which the unit in `t` loads 4 bytes */
 	struct icf_indices todo;    /* unexplained jumps of that unit */
 	struct icf_indices closed;  /* jumps that were just explained */
-	uint64_t work;              /* spent on its labels */
+	VEC(uint8_t) labels;        /* its labels in found->named, a bit for each byte */
+	uint64_t work;              /* spent on its labels; at most ICF_MAX_WORK */
 	bool adds;                  /* one of `todo` may go to another sum */
 	VEC(struct icf_edge) cases; /* the targets of some of them */
 };
@@ -82,13 +83,18 @@ void icf_set_unit_flag(struct icf_program *prog, uint32_t i, unsigned flag);
  * there is none. */
 bool icf_use_table(struct icf_finder *f, uint32_t i, const struct icf_jump *j);
 
+/* Labels of one unit times references in it, at most. */
+#define ICF_MAX_WORK 50000000
+
+/* Begins with the labels of unit I.  measure.c. */
+struct elfrw_err *icf_forget_labels(struct icf_finder *f, uint32_t i);
+
+/* Marks TO as a label of unit I, if it lies there; false: out of memory.  measure.c. */
+bool icf_name_label(struct icf_finder *f, uint32_t i, uint64_t to);
+
 /* FROM is a label that distances in the data that the unit names are added to.  *GOOD: they lead to
  * labels of unit I, which then have a name. */
 struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good);
-
-/* The same for the table of J, which has a known start and end. */
-struct elfrw_err *icf_name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
-				 bool *good);
 
 /* Measures the tables of the unit's indirect jumps.  *RET is false when one of them cannot be
  * accounted for.  measure.c. */

@@ -299,6 +299,37 @@ for n in no-return enumeration field other-address cold; do
 	check $n/compact "$(grep -m 1 place $n.all.log)" grep -q '^icfold: compact, references from the code' $n.all.log
 	check $n/folds "$(folds $n.all) folded, 4 expected" test "$(folds $n.all)" -ge 4
 done
+# A table that nothing ends is followed by megabytes of bytes that lead to labels of its large function, which has many such jumps:
+# neither memory nor time for each byte and jump.
+build long <<'END'
+	named
+	begin_odd
+	stp x19, x20, [sp, -16]!
+	mov w19, w0
+	.rept 24
+	.rept 150
+	add w0, w0, 1
+	.endr
+	table
+	switch w19, x2
+	.rept 150
+	add w0, w0, 1
+	.endr
+	.endr
+	cases
+	ldp x19, x20, [sp], 16
+	end_odd
+	.section .rodata
+	.set byte, 0
+	.rept 2000000
+	.byte byte & 255
+	.set byte, byte + 1
+	.endr
+	.text
+END
+check long/compact "$(grep -m 1 place long.all.log)" grep -q '^icfold: compact, references from the code' long.all.log
+(ulimit -v 300000 && exec "$ICFOLD" -q --icf=all --threads=1 long -o long.small) >long.small.log 2>&1
+check long/memory "$(first_line long.small.log)" cmp -s long.all long.small
 # The table leads into another function: that must not move.
 build elsewhere <<'END'
 	named
