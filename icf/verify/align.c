@@ -5,8 +5,9 @@
  * symbols, and the starts of all code at multiples of its section's alignment.  An address has more
  * than its section's alignment only by chance.  Cost: one pass over units, words and symbols.
  * References of code are checked where they are compared. */
-#include "icf/verify/state.h"
+#include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
+#include "icf/verify/state.h"
 
 /* The low bits of VA, an address of IN's code, that matter. */
 static uint64_t mask(const struct icf_vclaim *c, uint32_t exec, uint64_t va)
@@ -20,6 +21,33 @@ bool icf_v_stays_aligned(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 {
 	uint32_t u = icf_v_find(c, old);
 	return u == ICF_V_NONE || (new &mask(c, c->unit.data[u].exec, old)) == 0;
+}
+
+/* Does the frame description of a function begin at VA? */
+static bool begins(const struct icf_vclaim *c, uint64_t va)
+{
+	const struct dwr_cfi *cfi = &c->cfi_in;
+	size_t n = cfi->fde.len,
+	       k = LOWER_BOUND(0, n, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin < va);
+	return k < n && cfi->fde.data[cfi->by_pc[k]].pc_begin == va;
+}
+
+#define MAX_TAG 64 /* the largest alignment of functions, but for whole pages */
+
+bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
+{
+	uint32_t t = icf_v_find(c, old);
+	if (t == ICF_V_NONE || old - c->unit.data[t].old >= MAX_TAG || begins(c, old))
+		return true;
+	for (uint64_t size = 8; size <= MAX_TAG; size *= 2) {
+		uint64_t start = old & -size, tag = old & (size - 1), to;
+		uint32_t u = icf_v_find(c, start);
+		if (u != ICF_V_NONE && u != t && begins(c, start) &&
+		    (icf_v_removed(c, u) || !icf_v_pointer(c, start, &to) || new - tag != to ||
+		     (new &(size - 1)) != tag))
+			return false;
+	}
+	return true;
 }
 
 static void check(const struct icf_vclaim *c, struct icf_vlog *log, const char *what, uint64_t old,
@@ -77,6 +105,12 @@ void icf_v_check_alignment(const struct icf_vclaim *c, const struct icf_vwords *
 		if (w->table == ICF_V_NONE && u != ICF_V_NONE && c->unit.data[u].old != w->target &&
 		    icf_v_code(c, w->target, &to))
 			check(c, log, "word to", w->target, to);
+		if (w->kind <= ICF_VW_DYNAMIC && w->table == ICF_V_NONE && !w->quiet && !w->lost &&
+		    icf_v_pointer(c, w->target, &to) && !icf_v_keeps_tag(c, w->target, to))
+			icf_vlog_bad(
+				log, ICF_VC_OBSERVED,
+				"tag: word at 0x%llx (0x%llx -> 0x%llx): expected it as far behind a function as before, found another distance",
+				ICF_VX(w->place), ICF_VX(w->target), ICF_VX(to));
 	}
 	check_symbols(c, log, c->in.dynsym, true);
 	check_symbols(c, log, c->in.symtab, false);

@@ -111,4 +111,7 @@ const char *icf_v_where(const struct icf_vclaim *c, uint64_t va, char buf[200]);
 /* align.c: the address OLD of IN's code is NEW in OUT.  Does it keep its alignment, up to its
  * section's?  In no unit: true. */
 bool icf_v_stays_aligned(const struct icf_vclaim *c, uint64_t old, uint64_t new);
+/* The address OLD became NEW.  If it could be a function's with a tag in its low bits, is it that
+ * still? */
+bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new);
 #endif

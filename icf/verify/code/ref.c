@@ -148,6 +148,10 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 		    !icf_v_stays_aligned(&v->claim, r->target, r->found))
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names",
 				      r->insn, r->target, r->found);
+		else if (!r->branch && !at->loads && t != at->index &&
+			 !icf_v_keeps_tag(&v->claim, r->target, r->found))
+			icf_vcode_bad(at, ICF_VC_OBSERVED, "tag of the function it names", r->insn,
+				      r->target, r->found);
 	} else if (!r->known && icf_v_in_exec(&v->claim, r->target))
 		icf_vcode_bad(at, check, "reference to code that is in no unit", r->insn, r->target,
 			      r->found);

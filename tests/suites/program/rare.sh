@@ -229,4 +229,37 @@ gcc -O1 -Wl,--emit-relocs sequence.c sequence.s -o sequence && fold rare/sequenc
 		seen "rare/sequence/planted/$to" sequence sequence.bad '^DIEs: sequence: .*\(tag 0x2e, f[0-9]\)'
 	done
 }
+
+# --- pointers whose tag is larger than the function: they lie in the padding behind it, or in the next function
+cat >tag.c <<'END'
+#include <stdint.h>
+#include <stdio.h>
+#define F(n) __attribute__((noinline)) int f##n(int x) { volatile int y = x; for (int i = 0; i < x; i++) y += i * 3; return y * 7 + 2; }
+F(1) F(2) F(3)
+#define SMALL(n, bits) ".p2align " #bits "\n.globl " #n "\n.type " #n ",@function\n" #n ": .cfi_startproc\nlea 3(%rdi),%eax\nret\n.cfi_endproc\n.size " #n ",.-" #n "\n"
+__asm__(".text\n" SMALL(one, 6) SMALL(two, 4) SMALL(three, 6) SMALL(four, 4) SMALL(five, 6));
+int one(int), two(int), three(int), four(int), five(int);
+typedef int (*fn)(int);
+static int call(uintptr_t p, uintptr_t bits) { return ((fn)(p & ~bits))(5) + (int)(p & bits); }
+volatile uintptr_t word = (uintptr_t)three + 21;
+int main(void)
+{
+	printf("%d ", f1(3) + f2(4) + f3(5));
+	volatile uintptr_t code[] = { (uintptr_t)one + 13, (uintptr_t)two + 7, (uintptr_t)five + 61 };
+	return printf("%d %d %d %d\n", call(code[0], 63), call(code[1], 15), call(code[2], 63), call(word, 63)) < 0;
+}
+END
+for how in gcc:-O1 gcc:-O0 clang:-O0; do
+	have ${how%:*} || continue
+	${how%:*} -g ${how#*:} -w -Wl,--emit-relocs tag.c -o tag 2>log || { not_ok rare/tag "$(first_line log)"; continue; }
+	fold "rare/tag/$how/safe" tag tag.out
+	fold "rare/tag/$how/all" tag tag.out --icf=all
+	"$ICFOLD" -q --gc-functions tag -o tag.out && check "rare/tag/$how/unused" "$(./tag.out 2>&1)" test "$(./tag 2>&1)" = "$(./tag.out 2>&1)"
+done
+# Another distance to the function: the pointer's word is one of its own.
+if "$ICFOLD" -q --allow-growth tag -o tag.out; then
+	word=0x$(nm tag.out | awk '$3 == "three" { print $1 }')
+	poke tag.out tag.bad .rela.dyn 8 $((word + 21)) $((word + 37))
+	seen rare/tag/planted tag tag.bad '^(dynamic relocations|data words|observed addresses).*: '
+fi
 finish

@@ -388,8 +388,10 @@ static void test_reasons(void **state)
 	(void)state;
 	struct tp t;
 	tp_open(&t,
-		TEXT ALIGN FN("_start") "ret\n" END("_start") ALIGN FN("f") "nop\nret\n" END("f")
-			ALIGN FN("g") "nop\nret\n" END("g") ANCHOR ".data\n.quad f+1\n",
+		/* No function in front of f that f + 1 could be, with a tag. */
+		TEXT ALIGN FN("_start") "ret\n" END("_start") ".p2align 6\n" FN(
+			"f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nret\n" END("g") ANCHOR
+		".data\n.quad f+1\n",
 		"-no-pie -e _start", ICF_MODE_SAFE);
 	assert_int_equal(tp_u(&t, "_start")->reason, ICF_ENTRY_POINT);
 	assert_int_equal(tp_u(&t, "f")->reason, ICF_INNER_ENTRY);
@@ -411,11 +413,10 @@ static void test_reasons(void **state)
 static void test_data_refs(void **state)
 {
 	(void)state;
-	static const char text[] =
-		TEXT ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END("g")
-			ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
-				ALIGN FN("i") "movl $2,%eax\nret\n" END("i")
-					ALIGN FN("d") "movl $4,%eax\nret\n" END("d") ANCHOR
+	static const char text[] = TEXT ALIGN FN("f") "nop\nret\n" END("f") ".p2align 6\n" FN(
+		"g") "nop\nnop\nret\n" END("g") ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
+		ALIGN FN("i") "movl $2,%eax\nret\n" END("i")
+			ALIGN FN("d") "movl $4,%eax\nret\n" END("d") ANCHOR
 		".section .data.rel.ro,\"aw\"\n.type _ZTV1A,@object\n_ZTV1A: .quad 0,0,v\n.size _ZTV1A,24\n"
 		".section .init_array,\"aw\",@init_array\n.quad i\n"
 		".data\nptr: .quad f\nnum: .quad 0x401000\nmid: .quad g+1\nodata: .quad ptr\ndist: .long d-.\n";
