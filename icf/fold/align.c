@@ -67,6 +67,17 @@ static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t sect
 	return told || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, *least) : 0;
 }
 
+/* Something refers to VA, inside of a unit.  It may be the unit's address with a tag in the bits
+ * that the alignment leaves free: then the unit keeps its alignment. */
+static void keep_tag(struct icf_program *prog, uint32_t unit, uint64_t va)
+{
+	struct icf_unit *u = &prog->unit.data[unit];
+	uint8_t start = shown(u->start, of_section(prog, &prog->exec.data[u->sec]));
+	if (va - u->start < (uint64_t)1 << start)
+		u->promise = larger(u->promise, start);
+	u->grain = larger(u->grain, u->promise);
+}
+
 /* Something refers to VA, inside of a unit: the unit keeps the alignment of VA. */
 static void keep_point(struct icf_program *prog, uint32_t unit, uint64_t va)
 {
@@ -96,14 +107,20 @@ static void keep_references(struct icf_program *prog)
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
 			if (ref[r].unit != ICF_NONE && ref[r].kind != ICF_REF_BRANCH &&
-			    (prog->unit.data[ref[r].unit].flags & ICF_UNIT_INNER))
+			    (prog->unit.data[ref[r].unit].flags & ICF_UNIT_INNER)) {
 				keep_point(prog, ref[r].unit, ref[r].target);
+				if (ref[r].unit != i)
+					keep_tag(prog, ref[r].unit, ref[r].target);
+			}
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
 		if (d->unit != ICF_NONE && d->table == ICF_NONE &&
-		    (prog->unit.data[d->unit].flags & ICF_UNIT_INNER))
+		    (prog->unit.data[d->unit].flags & ICF_UNIT_INNER)) {
 			keep_point(prog, d->unit, d->target);
+			if (!d->quiet)
+				keep_tag(prog, d->unit, d->target);
+		}
 	}
 }
 

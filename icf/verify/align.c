@@ -42,7 +42,9 @@ bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 	for (uint64_t size = 8; size <= MAX_TAG; size *= 2) {
 		uint64_t start = old & -size, tag = old & (size - 1), to;
 		uint32_t u = icf_v_find(c, start);
-		if (u != ICF_V_NONE && u != t && begins(c, start) &&
+		/* More than its section's alignment is chance, if the tag is not behind it. */
+		if (u != ICF_V_NONE && begins(c, start) &&
+		    (u != t || size - 1 <= mask(c, c->unit.data[u].exec, start)) &&
 		    (icf_v_removed(c, u) || !icf_v_pointer(c, start, &to) || new - tag != to ||
 		     (new &(size - 1)) != tag))
 			return false;

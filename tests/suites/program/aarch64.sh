@@ -108,7 +108,7 @@ check erratum/place "adrp at $now of its page, before at $was" test $now != 4088
 
 # --- alignment -----------------------------------------------------------------------------------------------------------
 # Compilers align a function to 16 if that takes at most 11 bytes; linkers cannot do without.  What moves keeps 8 where 16 takes 12,
-# unless the program knows the address.
+# unless the program knows the address, perhaps with a tag in the bits that are 0.
 cat macros.s - >padding.s <<'END'
 	.macro ends_at_4 name, n, adds=4
 	function \name
@@ -131,13 +131,15 @@ cat macros.s - >padding.s <<'END'
 	ends_at_4 fourth, 6
 	ends_at_4 entered, 7, 8
 	ends_at_4 last, 8
+	ends_at_4 plain, 9
+	ends_at_4 tagged, 10
 	.section .data.rel,"aw"
 	.p2align 3
 	.globl table
-table:	.quad	known, entered + 32
+table:	.quad	known, entered + 32, tagged + 13
 END
 {
-	main_of zeroth spare_a spare_b first second known third fourth entered last
+	main_of zeroth spare_a spare_b first second known third fourth entered last plain tagged
 	echo 'extern __attribute__((visibility("hidden"))) long (*table[])(long);'
 	echo '__attribute__((constructor)) static void show(void) { printf("%d %ld\n", (int)((long)table[0] & 15), table[1](1)); }'
 } >padding.c
@@ -149,7 +151,7 @@ at() { # NAME: where padding's function NAME is, in its 16 bytes: before folding
 for name in first third last; do
 	check padding/$name "at $(at $name) of 16 bytes" test "$(at $name)" = "0 8"
 done
-for name in known entered; do
+for name in known entered tagged; do
 	check padding/$name "at $(at $name) of 16 bytes" test "$(at $name)" = "0 0"
 done
 "$ICFOLD" -q --icf=none padding -o padding.none
