@@ -242,6 +242,8 @@ static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_sec
 	       !elfrw_fill_size(prog->arch, s->data + off, s->hdr.sh_size - off, target);
 }
 
+#define MAX_TAG 64 /* above the largest tag in an address: tagged.c */
+
 /* Reads one kept relocation of a data section. */
 static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel,
 				   uint64_t at, const struct elfrw_section *sec,
@@ -254,13 +256,17 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL &&
 	    d.kind != ELFRW_RELOC_GOTREL && d.kind != ELFRW_RELOC_HARD)
 		return NULL;
+	Elf64_Sym sym;
+	uint64_t addend = (uint64_t)r->r_addend;
+	if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && addend && addend < MAX_TAG &&
+	    elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
+		icf_pin_tag(prog, &sym, sym.st_value + addend);
 	/* In a position-independent file the dynamic relocations count. */
 	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
 		return NULL;
 	uint64_t off = r->r_offset - sec->hdr.sh_addr;
 	if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off)
 		return elfrw_error_at(rel->name, at, "relocation outside its section");
-	Elf64_Sym sym;
 	if (!elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
 		return elfrw_error_at(rel->name, at,
 				      "relocation against a symbol that does not exist");

@@ -13,4 +13,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 
 /* Makes units opaque if something enters them where no instruction begins.  entered.c. */
 struct elfrw_err *icf_check_entered(struct icf_program *prog);
+
+/* A relocation with the symbol SYM leads to VA.  Pins both if that is behind the function.
+ * tagged.c. */
+void icf_pin_tag(struct icf_program *prog, const Elf64_Sym *sym, uint64_t va);
 #endif

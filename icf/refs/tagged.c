@@ -6,7 +6,12 @@
  * free: without these bits the address is the function's.  Branches have no tags; patchable entries
  * (quiet) are the padding itself.
  *
- * Cost: a few look-ups for each address of a place that is no function's start. */
+ * A tag may also lead to the very start of another function.  Only a relocation can tell: its
+ * symbol is the function that is meant.
+ *
+ * Cost: a few look-ups for each address. */
+#include "elfrw/relocs.h"
+#include "elfrw/symtab.h"
 #include "icf/program/unit.h"
 #include "icf/refs/ref.h"
 
@@ -40,19 +45,75 @@ static void judge(struct icf_program *prog, uint32_t to, uint64_t va)
 	}
 }
 
-void icf_pin_tagged(struct icf_program *prog)
+void icf_pin_tag(struct icf_program *prog, const Elf64_Sym *sym, uint64_t va)
 {
+	uint64_t tag = va - sym->st_value;
+	uint32_t i = icf_unit_at(prog, sym->st_value), to = icf_unit_at(prog, va);
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF || !tag ||
+	    tag < sym->st_size || tag >> MOST || i == ICF_NONE || i == to)
+		return;
+	pin(prog, i);
+	if (to != ICF_NONE)
+		pin(prog, to);
+}
+
+/* Could VA, the start of unit TO, be another function's address with a tag? */
+static bool may_be_tagged(const struct icf_program *prog, uint32_t to, uint64_t va)
+{
+	uint32_t shndx = prog->exec.data[prog->unit.data[to].sec].shndx;
+	uint64_t align = prog->img->section[shndx].hdr.sh_addralign;
+	for (unsigned k = LEAST; k <= MOST && (uint64_t)1 << k <= align; k++) {
+		uint64_t start = va & ~(((uint64_t)1 << k) - 1);
+		uint32_t i = start == va ? ICF_NONE : icf_unit_at(prog, start);
+		if (i != ICF_NONE && i != to)
+			return true;
+	}
+	return false;
+}
+
+/* Reference R of unit I leads to the start of a unit: does its relocation name another one? */
+static struct elfrw_err *judge_named(struct icf_program *prog, uint32_t i, const struct icf_ref *r,
+				     struct elfrw_relocs *rel, uint32_t *open)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	if (r->target != prog->unit.data[r->unit].start || !may_be_tagged(prog, r->unit, r->target))
+		return NULL;
+	if (*open != u->sec) {
+		elfrw_relocs_close(rel);
+		*open = ICF_NONE;
+		ELFRW_TRY(elfrw_relocs_open(rel, prog->img, prog->exec.data[u->sec].shndx));
+		*open = u->sec;
+	}
+	uint64_t place = u->start + r->off;
+	size_t k = elfrw_relocs_from(rel, place);
+	Elf64_Sym sym;
+	if (k < rel->n && rel->rela[k].r_offset == place &&
+	    elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[k], &sym))
+		icf_pin_tag(prog, &sym, r->target);
+	return NULL;
+}
+
+struct elfrw_err *icf_pin_tagged(struct icf_program *prog)
+{
+	struct elfrw_relocs rel = { 0 };
+	struct elfrw_err *err = NULL;
+	uint32_t open = ICF_NONE;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		for (uint32_t r = 0; r < u->n_ref; r++)
+		for (uint32_t r = 0; r < u->n_ref && !err; r++)
 			if ((ref[r].flags & ICF_REF_LEA) && ref[r].unit != ICF_NONE &&
-			    ref[r].unit != i)
+			    ref[r].unit != i) {
 				judge(prog, ref[r].unit, ref[r].target);
+				if (!prog->inferred)
+					err = judge_named(prog, i, &ref[r], &rel, &open);
+			}
 	}
+	elfrw_relocs_close(&rel);
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
 		if (d->kind == ICF_DATA_ADDRESS && !d->quiet && d->unit != ICF_NONE)
 			judge(prog, d->unit, d->target);
 	}
+	return err;
 }

@@ -23,13 +23,24 @@ bool icf_v_stays_aligned(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 	return u == ICF_V_NONE || (new &mask(c, c->unit.data[u].exec, old)) == 0;
 }
 
-/* Does the frame description of a function begin at VA? */
-static bool begins(const struct icf_vclaim *c, uint64_t va)
+/* Where the first function from VA on begins that has a frame description. */
+static uint64_t next_start(const struct icf_vclaim *c, uint64_t va)
 {
 	const struct dwr_cfi *cfi = &c->cfi_in;
 	size_t n = cfi->fde.len,
 	       k = LOWER_BOUND(0, n, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin < va);
-	return k < n && cfi->fde.data[cfi->by_pc[k]].pc_begin == va;
+	return k < n ? cfi->fde.data[cfi->by_pc[k]].pc_begin : UINT64_MAX;
+}
+
+static bool begins(const struct icf_vclaim *c, uint64_t va)
+{
+	return next_start(c, va) == va;
+}
+
+/* Is VA the start of unit U itself, and not of padding in front of it? */
+static bool is_start(const struct icf_vclaim *c, const struct icf_vunit *u, uint64_t va)
+{
+	return begins(c, va) || (va == u->old && next_start(c, va) >= u->end);
 }
 
 #define MAX_TAG 64 /* the largest alignment of functions, but for whole pages */
@@ -37,7 +48,8 @@ static bool begins(const struct icf_vclaim *c, uint64_t va)
 bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 {
 	uint32_t t = icf_v_find(c, old);
-	if (t == ICF_V_NONE || old - c->unit.data[t].old >= MAX_TAG || begins(c, old))
+	if (t == ICF_V_NONE || old - c->unit.data[t].old >= MAX_TAG ||
+	    is_start(c, &c->unit.data[t], old))
 		return true;
 	for (uint64_t size = 8; size <= MAX_TAG; size *= 2) {
 		uint64_t start = old & -size, tag = old & (size - 1), to;
@@ -50,6 +62,14 @@ bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 			return false;
 	}
 	return true;
+}
+
+bool icf_v_loses_tag(const struct icf_vclaim *c, const Elf64_Sym *sym, uint64_t va)
+{
+	uint64_t tag = va - sym->st_value, from, to;
+	return ELF64_ST_TYPE(sym->st_info) == STT_FUNC && sym->st_shndx != SHN_UNDEF && tag &&
+	       tag >= sym->st_size && tag < MAX_TAG && icf_v_pointer(c, sym->st_value, &from) &&
+	       icf_v_pointer(c, va, &to) && to - from != tag;
 }
 
 static void check(const struct icf_vclaim *c, struct icf_vlog *log, const char *what, uint64_t old,

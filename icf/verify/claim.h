@@ -114,4 +114,7 @@ bool icf_v_stays_aligned(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 /* The address OLD became NEW.  If it could be a function's with a tag in its low bits, is it that
  * still? */
 bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new);
+/* A relocation with the symbol SYM leads to VA, behind that function.  Is the distance from it no
+ * longer the same? */
+bool icf_v_loses_tag(const struct icf_vclaim *c, const Elf64_Sym *sym, uint64_t va);
 #endif

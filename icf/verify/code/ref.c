@@ -121,6 +121,20 @@ static bool is_switch_end(struct icf_vcode_at *at, const struct icf_vref *r)
 	       judge->ends_in_switch(at->a, at->size) == at->size - r->insn;
 }
 
+/* Does the relocation of R, an address, name a function in front of the one that it leads to, and
+ * did their distance change? */
+static bool loses_tag(const struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	const struct icf_v *v = at->job->v;
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
+	uint64_t place = at->u->old + r->off;
+	size_t k = elfrw_relocs_from(rel, place);
+	Elf64_Sym sym;
+	return k < rel->n && rel->rela[k].r_offset == place &&
+	       elfrw_reloc_symbol(&v->claim.in, rel->symtab, &rel->rela[k], &sym) &&
+	       icf_v_loses_tag(&v->claim, &sym, r->target);
+}
+
 static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
@@ -149,7 +163,7 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names",
 				      r->insn, r->target, r->found);
 		else if (!r->branch && !at->loads && t != at->index &&
-			 !icf_v_keeps_tag(&v->claim, r->target, r->found))
+			 (!icf_v_keeps_tag(&v->claim, r->target, r->found) || loses_tag(at, r)))
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "tag of the function it names", r->insn,
 				      r->target, r->found);
 	} else if (!r->known && icf_v_in_exec(&v->claim, r->target))

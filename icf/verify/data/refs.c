@@ -210,6 +210,13 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 		memcpy(&r, rel->data + k, sizeof r);
 		struct elfrw_reloc_desc d = v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 		uint64_t off = r.r_offset - sec->hdr.sh_addr;
+		if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && r.r_addend > 0 && r.r_addend < 64 &&
+		    elfrw_reloc_symbol(&v->claim.in, rel->hdr.sh_link, &r, &sym) &&
+		    icf_v_loses_tag(&v->claim, &sym, sym.st_value + (uint64_t)r.r_addend))
+			icf_vlog_bad(
+				&v->log, ICF_VC_OBSERVED,
+				"tag: %s+0x%llx (0x%llx): expected it as far behind its symbol as before, found another distance",
+				sec->name, ICF_VX(off), ICF_VX(sym.st_value));
 		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || d.size < 4 ||
 		    (d.kind == ELFRW_RELOC_ABS && v->claim.in.pic))
 			continue;
