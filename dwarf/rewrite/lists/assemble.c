@@ -7,15 +7,76 @@
 struct joining {
 	struct dwr_lists_run *r;
 	struct dwr_lists_chunk *chunk;
+	unsigned kind;
 	uint8_t *to; /* the section */
+	size_t size; /* of all contributions */
 };
 
-/* Copies the bytes of chunk INDEX of ARG, a struct joining, to their place, and settles the places
- * of its lists. */
+static size_t header_size(unsigned offset_size)
+{
+	return (offset_size == 8 ? 12 : 4) + 8;
+}
+
+/* Writes the header of a contribution of SIZE bytes to TO. */
+static struct elfrw_err *write_header(uint8_t *to, const struct dwr_list_sec *sec,
+				      const struct dwr_form_params *params, uint32_t n_offsets,
+				      uint64_t size)
+{
+	const unsigned offset_size = params->offset_size;
+	const uint64_t length = size - (header_size(offset_size) - 8);
+	if (offset_size == 4 && length >= 0xfffffff0)
+		return elfrw_error("%s: a contribution outgrows its length field", sec->name);
+	if (offset_size == 8) {
+		elfrw_put_le(to, UINT32_MAX, 4);
+		to += 4;
+	}
+	elfrw_put_le(to, length, offset_size);
+	to += offset_size;
+	elfrw_put_le(to, 5, 2);
+	to[2] = (uint8_t)params->address_size;
+	to[3] = 0; /* segment selectors */
+	elfrw_put_le(to + 4, n_offsets, 4);
+	return NULL;
+}
+
+/* Where contribution I begins, or, behind the last one, where the contributions end. */
+static uint64_t contrib_start(const struct joining *j, size_t i)
+{
+	const struct dwr_lists_part *part = &j->r->part[j->kind];
+	return i < part->contribs.len
+		       ? part->new_base[i] - header_size(part->contribs.data[i].offset_size)
+		       : j->size;
+}
+
+/* Writes the headers of contributions [FROM, TO). */
+static struct elfrw_err *write_headers(const struct joining *j, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		const struct dwr_list_contrib *con = &j->r->part[j->kind].contribs.data[i];
+		const struct dwr_form_params params = { .offset_size = con->offset_size,
+							.address_size = con->address_size };
+		uint64_t start = contrib_start(j, i);
+		ELFRW_TRY(write_header(j->to + start, &j->r->in->secs.list[j->kind], &params,
+				       con->n_offsets, contrib_start(j, i + 1) - start));
+	}
+	return NULL;
+}
+
+/* The first contribution whose header no chunk before INDEX writes. */
+static size_t headers_before(const struct joining *j, size_t index)
+{
+	return index ? j->chunk[index - 1].contrib + (size_t)1 : 0;
+}
+
+/* Copies the bytes of chunk INDEX of ARG, a struct joining, to their place, with the headers in
+ * front of them, and settles the places of its lists.  No thread writes all over the section: the
+ * first write to a page takes longer than all others. */
 static struct elfrw_err *join_chunk(void *arg, size_t index)
 {
 	const struct joining *j = arg;
 	struct dwr_lists_chunk *c = &j->chunk[index];
+	if (dwr_list_is_v5(j->kind))
+		ELFRW_TRY(write_headers(j, headers_before(j, index), headers_before(j, index + 1)));
 	if (c->w.out.len)
 		memcpy(j->to + c->base, c->w.out.data, c->w.out.len);
 	elfrw_wbuf_free(&c->w.out);
@@ -33,32 +94,6 @@ static void place_chunk(struct dwr_lists_chunk *c, struct elfrw_wbuf *out)
 {
 	c->base = out->len;
 	elfrw_wbuf_room(out, c->w.out.len);
-}
-
-/* Puts a contribution's header; RET_START: where the bytes begin that the length counts. */
-static void put_header(struct elfrw_wbuf *out, unsigned offset_size, unsigned address_size,
-		       uint32_t n_offsets, size_t *ret_start)
-{
-	if (offset_size == 8)
-		elfrw_wbuf_u32(out, UINT32_MAX);
-	elfrw_wbuf_uint(out, 0, offset_size);
-	*ret_start = out->len;
-	elfrw_wbuf_u16(out, 5);
-	elfrw_wbuf_u8(out, (uint8_t)address_size);
-	elfrw_wbuf_u8(out, 0); /* segment selectors */
-	elfrw_wbuf_u32(out, n_offsets);
-}
-
-static struct elfrw_err *put_length(const struct dwr_list_sec *sec, struct elfrw_wbuf *out,
-				    unsigned offset_size, size_t start)
-{
-	uint64_t length = out->len - start;
-	if (out->bad)
-		return &elfrw_err_nomem;
-	if (offset_size == 4 && length >= 0xfffffff0)
-		return elfrw_error("%s: a contribution outgrows its length field", sec->name);
-	elfrw_put_le(out->data + start - offset_size, length, offset_size);
-	return NULL;
 }
 
 /* Fills the offset tables.  If several uses of one entry have different results, the one with the
@@ -106,7 +141,7 @@ static struct elfrw_err *fill_tables(struct dwr_lists_run *r, unsigned kind, str
 	return NULL;
 }
 
-/* The headers and tables of section KIND, and the places of its chunks. */
+/* The places of the chunks of section KIND, and room for its headers and tables. */
 static struct elfrw_err *place_chunks(struct dwr_lists_run *r, unsigned kind,
 				      struct dwr_lists_chunk *c, struct elfrw_wbuf *out)
 {
@@ -122,13 +157,11 @@ static struct elfrw_err *place_chunks(struct dwr_lists_run *r, unsigned kind,
 			place_chunk(c, out);
 	for (uint32_t i = 0; i < part->contribs.len; i++) {
 		const struct dwr_list_contrib *con = &part->contribs.data[i];
-		size_t start;
-		put_header(out, con->offset_size, con->address_size, con->n_offsets, &start);
+		elfrw_wbuf_room(out, header_size(con->offset_size));
 		part->new_base[i] = out->len;
-		elfrw_wbuf_grow(out, (size_t)con->n_offsets * con->offset_size);
+		elfrw_wbuf_room(out, (size_t)con->n_offsets * con->offset_size);
 		for (; left && c->contrib == i; left--, c++)
 			place_chunk(c, out);
-		ELFRW_TRY(put_length(&r->in->secs.list[kind], out, con->offset_size, start));
 	}
 	return out->bad ? &elfrw_err_nomem : NULL;
 }
@@ -136,12 +169,24 @@ static struct elfrw_err *place_chunks(struct dwr_lists_run *r, unsigned kind,
 struct elfrw_err *dwr_lists_assemble(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)
 {
 	const struct dwr_lists_part *part = &r->part[kind];
-	struct joining j = { .r = r };
+	struct joining j = { .r = r, .kind = kind };
 	j.chunk = r->chunk.data ? r->chunk.data + part->first_chunk : NULL;
 	ELFRW_TRY(place_chunks(r, kind, j.chunk, out));
 	j.to = out->data;
+	j.size = out->len;
 	ELFRW_TRY(elfrw_parallel(r->in->threads, part->n_chunks, join_chunk, &j));
-	return dwr_list_is_v5(kind) ? fill_tables(r, kind, out) : NULL;
+	if (!dwr_list_is_v5(kind))
+		return NULL;
+	ELFRW_TRY(write_headers(&j, headers_before(&j, part->n_chunks), part->contribs.len));
+	return fill_tables(r, kind, out);
+}
+
+/* The header of the contribution from START to the end of OUT. */
+static struct elfrw_err *end_added(const struct dwr_list_sec *sec, struct elfrw_wbuf *out,
+				   const struct dwr_form_params *params, size_t start)
+{
+	return out->bad ? &elfrw_err_nomem
+			: write_header(out->data + start, sec, params, 0, out->len - start);
 }
 
 struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)
@@ -161,9 +206,10 @@ struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct e
 		if (kind == DWR_LIST_RNGLISTS && (now.address_size != cu->params.address_size ||
 						  now.offset_size != cu->params.offset_size)) {
 			if (now.offset_size)
-				err = put_length(sec, &w.out, now.offset_size, start);
+				err = end_added(sec, &w.out, &now, start);
 			now = cu->params;
-			put_header(&w.out, now.offset_size, now.address_size, 0, &start);
+			start = w.out.len;
+			elfrw_wbuf_grow(&w.out, header_size(now.offset_size));
 		}
 		w.outs.len = 0;
 		for (size_t k = 0; k < add->n_ranges && !err; k++) {
@@ -184,7 +230,7 @@ struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct e
 			add->new_off = result.off;
 	}
 	if (!err && now.offset_size)
-		err = put_length(sec, &w.out, now.offset_size, start);
+		err = end_added(sec, &w.out, &now, start);
 	*out = w.out;
 	memset(&w.out, 0, sizeof w.out);
 	dwr_list_work_deinit(&w);
