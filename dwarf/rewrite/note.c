@@ -99,25 +99,30 @@ static struct elfrw_err *make_rows(const struct dwr_rw *rw, struct dwr_note_rows
 	return NULL;
 }
 
+struct elfrw_err *dwr_rw_collect_note(struct dwr_rw_run *run)
+{
+	if (!run->rw.changes)
+		return NULL;
+	ELFRW_TRY(dwr_rw_shared_dies(&run->rw, &run->out.die, &run->out.n_dies));
+	return merge_ranges(run, &run->range, &run->n_ranges);
+}
+
 struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
 	if (!rw->changes)
 		return NULL;
-	struct dwr_note_in note = { .rw = rw->in, .artificial_unit = run->artificial };
+	struct dwr_note_in note = { .rw = rw->in,
+				    .artificial_unit = run->artificial,
+				    .die = run->out.die,
+				    .n_dies = run->out.n_dies,
+				    .range = run->range,
+				    .n_ranges = run->n_ranges };
 	struct dwr_note_rows *rows = NULL;
-	struct dwr_note_range *range = NULL;
 	uint8_t *data;
 	size_t size;
-	struct elfrw_err *err = dwr_rw_shared_dies(rw, &run->out.die, &run->out.n_dies);
-	if (!err)
-		err = make_rows(rw, &rows);
-	if (!err)
-		err = merge_ranges(run, &range, &note.n_ranges);
+	struct elfrw_err *err = make_rows(rw, &rows);
 	if (!err) {
-		note.die = run->out.die;
-		note.n_dies = run->out.n_dies;
-		note.range = range;
 		note.rows = rows;
 		err = dwr_note_write(&note, &data, &size);
 	}
@@ -125,6 +130,5 @@ struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run)
 	if (!err)
 		err = dwr_rw_emit(run, DWR_ICFOLD, data, size);
 	free(rows);
-	free(range);
 	return err;
 }

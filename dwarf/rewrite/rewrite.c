@@ -66,6 +66,13 @@ static struct elfrw_err *scan_batch(void *arg, size_t i)
 	return err;
 }
 
+/* The places of the lists of batch I - 1 of ARG, a struct dwr_rw_run.  Beside that the note is
+ * collected: it reads sites, DIEs and ranges, and only the copies are written. */
+static struct elfrw_err *apply_batch(void *arg, size_t i)
+{
+	return i == 0 ? dwr_rw_collect_note(arg) : dwr_rw_apply_lists(arg, i - 1);
+}
+
 /* Memory of large pages for the sites of all units, if the lists are so many that most of it will
  * be used. */
 static bool lend_room(struct dwr_rw *rw)
@@ -112,7 +119,7 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 		return &elfrw_err_nomem;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));
 	ELFRW_TRY(dwr_rw_rewrite_lists(run));
-	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, dwr_rw_apply_lists, run));
+	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len + 1, apply_batch, run));
 	ELFRW_TRY(dwr_rw_apply_ranges(run));
 	ELFRW_TRY(dwr_rw_abbrev(rw, &run->abbrev));
 	ELFRW_TRY(dwr_rw_append_unit(run));
@@ -145,6 +152,7 @@ static void run_deinit(struct dwr_rw_run *run)
 	free(run->cu);
 	free(run->use);
 	free(run->add);
+	free(run->range);
 	dwr_addr_table_deinit(&run->addr);
 	dwr_rw_lists_deinit(&run->lists);
 	elfrw_wbuf_free(&run->abbrev);
@@ -172,7 +180,8 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			err = rewrite_units(&run);
 		if (!err)
 			err = dwr_rw_rewrite_frame(&run);
-	}
+	} else if (!err)
+		err = dwr_rw_collect_note(&run);
 	if (!err)
 		err = dwr_rw_write_note(&run);
 	if (!err) {

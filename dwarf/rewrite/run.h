@@ -24,7 +24,9 @@ struct dwr_rw_run {
 	struct elfrw_wbuf abbrev;
 	struct dwr_rw_vtables vtables;
 	uint64_t artificial;
-	bool has_range; /* the artificial unit has */
+	bool has_range;               /* the artificial unit has */
+	struct dwr_note_range *range; /* that DIEs lost, for the note */
+	size_t n_ranges;
 };
 
 /* ---- tables.c ---- */
@@ -54,6 +56,10 @@ struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run);
 
 /* ---- note.c ---- */
 
+/* Collects the DIEs and ranges for the note from what the walk and the lists have left. */
+struct elfrw_err *dwr_rw_collect_note(struct dwr_rw_run *run);
+
+/* After dwr_rw_collect_note(). */
 struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run);
 
 /* ---- emit.c ---- */
