@@ -50,7 +50,9 @@ static struct elfrw_err *plan_both(struct icf_audit *a, struct icf_options *opt)
 		for (uint32_t i = 0; i < prog->unit.len; i++)
 			prog->unit.data[i].reason = reason[i];
 		opt->mode = m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
-		err = icf_make_plan(prog, opt, &a->plan[m]);
+		err = m == ICF_AUDIT_ALL
+			      ? icf_make_plan(prog, opt, &a->plan[m])
+			      : icf_make_safe_plan(prog, opt, &a->plan[ICF_AUDIT_ALL], &a->plan[m]);
 		if (!err)
 			take_reasons(a, m);
 	}

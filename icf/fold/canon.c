@@ -186,13 +186,18 @@ struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
 	return NULL;
 }
 
-struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
-				uint32_t b, struct icf_canon_scratch s[2], bool *ret)
+struct elfrw_err *icf_put_form(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+			       struct icf_canon_scratch *s)
 {
-	ELFRW_TRY(put_unit(prog, mode, a, &s[0]));
-	ELFRW_TRY(put_unit(prog, mode, b, &s[1]));
-	*ret = s[0].buf->len == s[1].buf->len &&
-	       memcmp(s[0].buf->data, s[1].buf->data, s[0].buf->len) == 0;
+	return put_unit(prog, mode, i, s);
+}
+
+struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode,
+				const struct icf_canon_scratch *a, uint32_t b,
+				struct icf_canon_scratch *s, bool *ret)
+{
+	ELFRW_TRY(put_unit(prog, mode, b, s));
+	*ret = a->buf->len == s->buf->len && memcmp(a->buf->data, s->buf->data, a->buf->len) == 0;
 	return NULL;
 }
 

@@ -57,10 +57,14 @@ struct icf_hash icf_hash_bytes(const void *data, size_t n);
 struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
 				  struct icf_canon_scratch *s, struct icf_hash *ret);
 
-/* Are units A and B the same, except for the classes of the units that they refer to?  This is a
- * full comparison. */
-struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
-				uint32_t b, struct icf_canon_scratch s[2], bool *ret);
+/* Puts unit I's canonical form into S. */
+struct elfrw_err *icf_put_form(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+			       struct icf_canon_scratch *s);
+/* Is unit B the same as the unit whose form A holds, except for the classes of the units that they
+ * refer to?  This is a full comparison. */
+struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode,
+				const struct icf_canon_scratch *a, uint32_t b,
+				struct icf_canon_scratch *s, bool *ret);
 
 /* Appends the units that I refers to by class, in the order of its canonical form. */
 typedef VEC(uint32_t) icf_unit_list;
@@ -68,7 +72,8 @@ struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, 
 			    icf_unit_list *out);
 
 /* The coarsest stable partition.  cls[i] is the lowest unit of i's class; a unit alone in its class
- * has its own index. */
+ * has its own index.  COARSE: NULL, or a partition of the same kind in which all units are together
+ * that this one puts together: that of all, if this one is of fewer units or of mode safe. */
 struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt,
-				uint32_t *cls, uint32_t *rounds);
+				const uint32_t *coarse, uint32_t *cls, uint32_t *rounds);
 #endif

@@ -8,8 +8,9 @@
  * recursive functions.
  *
  * Hashes only make buckets: forms are compared in full before the first round, and targets' classes
- * after the last one.  Cost: one hash of all foldable code, then the cost of refine.h over the
- * references of units that are not alone. */
+ * after the last one.  Most functions differ from all others in their size or in where their
+ * references stand, and need no hash of their form.  Cost: one hash of the other foldable code,
+ * then the cost of refine.h over the references of units that are not alone. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/fold/fold.h"
@@ -48,6 +49,47 @@ static int by_class(const void *a, const void *b)
 	if (x->cls != y->cls)
 		return x->cls < y->cls ? -1 : 1;
 	return by_hash(a, b);
+}
+
+/* What units of equal forms have in common, and few others: their size, where their references
+ * stand, and the code before the first of them. */
+static uint64_t sketch(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	uint64_t h = icf_hash_mix(u->end - u->start, u->n_ref), head[2] = { 0 },
+		 n = u->end - u->start < sizeof head ? u->end - u->start : sizeof head;
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		n = ref[r].off < n ? ref[r].off : n;
+		h = (h ^ ref[r].off) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 32;
+	}
+	memcpy(head, icf_unit_bytes(prog, u), n);
+	return icf_hash_mix(icf_hash_mix(h, head[0]), head[1]);
+}
+
+/* Leaves the members that share the sketch of another.  Those of one place in the table count as
+ * sharing it. */
+static bool drop_different(struct state *st)
+{
+	size_t size = 64;
+	while (size < 4 * (size_t)st->n)
+		size *= 2;
+	uint8_t *seen = calloc(size, 1);
+	if (!seen)
+		return false;
+	for (uint32_t i = 0; i < st->n; i++) {
+		st->m[i].hash.lo = sketch(st->prog, st->m[i].unit) & (size - 1);
+		uint8_t *k = &seen[st->m[i].hash.lo];
+		*k = *k ? 2 : 1;
+	}
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < st->n; i++)
+		if (seen[st->m[i].hash.lo] > 1)
+			st->m[n++].unit = st->m[i].unit;
+	st->n = n;
+	free(seen);
+	return true;
 }
 
 static struct elfrw_err *hash_part(void *arg, size_t part)
@@ -106,12 +148,14 @@ static struct elfrw_err *first_classes(struct state *st)
 			if (st->m[k].cls != ICF_NONE)
 				continue;
 			st->m[k].cls = st->m[k].unit;
+			if (k + 1 < end && forms < MAX_FORMS)
+				err = icf_put_form(st->prog, st->mode, st->m[k].unit, &s[0]);
 			for (uint32_t j = k + 1; j < end && !err && forms < MAX_FORMS; j++) {
 				bool same = false;
 				if (st->m[j].cls != ICF_NONE)
 					continue;
-				err = icf_same_form(st->prog, st->mode, st->m[k].unit,
-						    st->m[j].unit, s, &same);
+				err = icf_same_form(st->prog, st->mode, &s[0], st->m[j].unit, &s[1],
+						    &same);
 				if (same)
 					st->m[j].cls = st->m[k].unit;
 			}
@@ -189,24 +233,39 @@ static struct elfrw_err *split(struct state *st, uint32_t *rounds)
 	return err;
 }
 
+/* The units that may be in one class with others. */
+static bool find_members(struct state *st, const uint32_t *coarse)
+{
+	const struct icf_program *prog = st->prog;
+	uint8_t *shares = coarse ? calloc(prog->unit.len + 1, 1) : NULL;
+	if (coarse && !shares)
+		return false;
+	for (uint32_t i = 0; i < prog->unit.len && coarse; i++)
+		if (coarse[i] != i)
+			shares[i] = shares[coarse[i]] = 1;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].reason == ICF_OK &&
+		    !(prog->unit.data[i].flags & ICF_UNIT_PINNED) && (!coarse || shares[i]))
+			st->m[st->n++].unit = i;
+	free(shares);
+	return true;
+}
+
 struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt,
-				uint32_t *cls, uint32_t *rounds)
+				const uint32_t *coarse, uint32_t *cls, uint32_t *rounds)
 {
 	struct state st = { .prog = prog, .mode = opt->mode, .per = 512, .cls = cls };
 	*rounds = 0;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		cls[i] = i;
 	st.m = malloc((prog->unit.len + 1) * sizeof *st.m);
-	if (!st.m)
-		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (prog->unit.data[i].reason == ICF_OK &&
-		    !(prog->unit.data[i].flags & ICF_UNIT_PINNED))
-			st.m[st.n++].unit = i;
 	struct elfrw_err *err =
-		elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
+		st.m && find_members(&st, coarse) && drop_different(&st) ? NULL : &elfrw_err_nomem;
+	if (!err)
+		err = elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
 	if (!err) {
-		qsort(st.m, st.n, sizeof *st.m, by_hash);
+		if (st.n)
+			qsort(st.m, st.n, sizeof *st.m, by_hash);
 		err = first_classes(&st);
 	}
 	if (!err)

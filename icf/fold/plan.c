@@ -406,8 +406,10 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 	return lay_out(prog, opt, plan, &no_room);
 }
 
+/* COARSE: see icf_partition(). */
 static struct elfrw_err *make_once(struct icf_program *prog, const struct icf_options *opt,
-				   bool no_frame_room, struct icf_plan *plan)
+				   const uint32_t *coarse, bool no_frame_room,
+				   struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
@@ -429,7 +431,7 @@ static struct elfrw_err *make_once(struct icf_program *prog, const struct icf_op
 	for (uint32_t i = 0; i < n; i++)
 		plan->cls[i] = plan->kept[i] = i;
 	if (opt->mode != ICF_MODE_NONE) {
-		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
+		ELFRW_TRY(icf_partition(prog, opt, coarse, plan->cls, &plan->rounds));
 		ELFRW_TRY(icf_choose_kept(prog, opt, plan));
 		ELFRW_TRY(icf_keep_partners(prog, plan));
 		if (plan->in_place)
@@ -442,12 +444,12 @@ static struct elfrw_err *make_once(struct icf_program *prog, const struct icf_op
 
 /* A plan in which all references reach. */
 static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt,
-			      bool no_frame_room, struct icf_plan *plan)
+			      const uint32_t *coarse, bool no_frame_room, struct icf_plan *plan)
 {
-	struct elfrw_err *err = make_once(prog, opt, no_frame_room, plan);
+	struct elfrw_err *err = make_once(prog, opt, coarse, no_frame_room, plan);
 	for (unsigned round = 0; !err && icf_pin_short(prog, plan, round); round++) {
 		icf_plan_deinit(plan);
-		err = make_once(prog, opt, no_frame_room, plan);
+		err = make_once(prog, opt, coarse, no_frame_room, plan);
 	}
 	return err;
 }
@@ -455,7 +457,13 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan)
 {
-	return make(prog, opt, false, plan);
+	return make(prog, opt, NULL, false, plan);
+}
+
+struct elfrw_err *icf_make_safe_plan(struct icf_program *prog, const struct icf_options *opt,
+				     const struct icf_plan *all, struct icf_plan *plan)
+{
+	return make(prog, opt, all->cls, false, plan);
 }
 
 struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt,
@@ -477,7 +485,7 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 			u->reason = ICF_OK;
 	}
 	icf_plan_deinit(plan);
-	return make(prog, opt, true, plan);
+	return make(prog, opt, NULL, true, plan);
 }
 
 struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt,
@@ -490,7 +498,7 @@ struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_op
 			prog->unit.data[i].reason = ICF_NOT_WORTH;
 	icf_keep_unused(prog);
 	icf_plan_deinit(plan);
-	return make(prog, &none, false, plan);
+	return make(prog, &none, NULL, false, plan);
 }
 
 void icf_plan_deinit(struct icf_plan *plan)

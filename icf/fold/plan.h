@@ -27,6 +27,10 @@ struct icf_plan {
 /* Also sets the `reason` of units that stay for a reason found only here. */
 struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan);
+/* The same for mode safe, after the plan ALL of the same program for mode all: what differs there
+ * differs here. */
+struct elfrw_err *icf_make_safe_plan(struct icf_program *prog, const struct icf_options *opt,
+				     const struct icf_plan *all, struct icf_plan *plan);
 
 /* The unwind tables for PLAN, which is compact, do not fit.  Makes it a plan that needs less: first
  * without thunks, then in place.  Error: opt->require_compact. */
