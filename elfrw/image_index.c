@@ -9,6 +9,7 @@
 
 struct elfrw_image_index {
 	uint32_t *loaded; /* sections with addresses of their own, in address order; owned */
+	uint64_t *start;  /* their addresses; owned */
 	uint32_t n_loaded;
 	uint32_t *first, *next; /* by section: the first section of its relocations; the next one of
 				   the same section; owned */
@@ -37,12 +38,15 @@ struct elfrw_err *elfrw_image_index_make(struct elfrw_image *img)
 	x->loaded = malloc((img->n_sections + 1) * sizeof *x->loaded);
 	x->first = calloc(img->n_sections + 1, sizeof *x->first);
 	x->next = calloc(img->n_sections + 1, sizeof *x->next);
-	if (!x->loaded || !x->first || !x->next)
+	x->start = malloc((img->n_sections + 1) * sizeof *x->start);
+	if (!x->loaded || !x->first || !x->next || !x->start)
 		return &elfrw_err_nomem;
 	for (uint32_t i = 1; i < img->n_sections; i++)
 		if (has_addresses(&img->section[i].hdr))
 			x->loaded[x->n_loaded++] = i;
 	qsort_r(x->loaded, x->n_loaded, sizeof *x->loaded, by_address, img->section);
+	for (uint32_t i = 0; i < x->n_loaded; i++)
+		x->start[i] = img->section[x->loaded[i]].hdr.sh_addr;
 	for (uint32_t i = 1; i < x->n_loaded; i++) {
 		const Elf64_Shdr *a = &img->section[x->loaded[i - 1]].hdr,
 				 *b = &img->section[x->loaded[i]].hdr;
@@ -67,6 +71,7 @@ void elfrw_image_index_free(struct elfrw_image *img)
 		free(img->index->loaded);
 		free(img->index->first);
 		free(img->index->next);
+		free(img->index->start);
 	}
 	free(img->index);
 	img->index = NULL;
@@ -79,9 +84,7 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 		if (has_addresses(&img->section[i].hdr) &&
 		    va - img->section[i].hdr.sh_addr < img->section[i].hdr.sh_size)
 			return i;
-	size_t i =
-		x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va)
-		  : 0;
+	size_t i = x ? LOWER_BOUND(0, x->n_loaded, mid, x->start[mid] <= va) : 0;
 	if (!i)
 		return 0;
 	const Elf64_Shdr *sh = &img->section[x->loaded[i - 1]].hdr;
@@ -91,9 +94,7 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 uint32_t elfrw_image_section_from(const struct elfrw_image *img, uint64_t va)
 {
 	const struct elfrw_image_index *x = img->index;
-	size_t i =
-		x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va)
-		  : 0;
+	size_t i = x ? LOWER_BOUND(0, x->n_loaded, mid, x->start[mid] <= va) : 0;
 	if (i && va - img->section[x->loaded[i - 1]].hdr.sh_addr <
 			 img->section[x->loaded[i - 1]].hdr.sh_size)
 		i--;

@@ -65,6 +65,16 @@ static void put_own(const struct icf_unit *u, uint64_t va, struct icf_form *f)
 	elfrw_wbuf_uleb(&f->buf, va - u->start);
 }
 
+/* What the code at VA means.  Functions call the same stubs again and again, and what a stub means
+ * takes two searches. */
+static struct icf_means resolve(const struct icf_hasher *h, uint64_t va, struct icf_form *f)
+{
+	struct icf_known *k = &f->known[va >> 4 & (ICF_KNOWN - 1)];
+	if (k->va != va || !va)
+		*k = (struct icf_known){ va, icf_hash_resolve(h, va) };
+	return k->means;
+}
+
 /* An address of code, from unit U: an offset in U itself is no edge. */
 static void put_code(const struct icf_hasher *h, const struct icf_unit *u, uint64_t va,
 		     struct icf_form *f)
@@ -72,7 +82,7 @@ static void put_code(const struct icf_hasher *h, const struct icf_unit *u, uint6
 	if (va - u->start < u->end - u->start)
 		put_own(u, va, f);
 	else
-		icf_put_means(h, icf_hash_resolve(h, va), f);
+		icf_put_means(h, resolve(h, va, f), f);
 }
 
 static void put_table(const struct icf_hasher *h, const struct icf_unit *u,
@@ -100,9 +110,10 @@ static bool put_guess(const struct icf_hasher *h, const struct icf_unit *u,
 		      const struct icf_ref *ref, const struct icf_ref *first, struct icf_form *f)
 {
 	uint64_t size = u->end - u->start, n = 0, end;
+	if (!h->prog->inferred || !(ref->flags & ICF_REF_LEA))
+		return false;
 	struct icf_means m = icf_hash_resolve(h, ref->target);
-	if (!h->prog->inferred || !(ref->flags & ICF_REF_LEA) || m.kind != ICF_TO_NODE ||
-	    m.node < h->n_units)
+	if (m.kind != ICF_TO_NODE || m.node < h->n_units)
 		return false;
 	const struct icf_place *k = &h->place.data[m.node - h->n_units];
 	end = m.node + 1 < h->n ? k[1].va : UINT64_MAX;

@@ -24,8 +24,15 @@ struct target {
 	bool taken;
 };
 
+/* Text without a NUL; ENDS: not longer, else nobody looked at TO yet. */
+struct text {
+	const uint8_t *from, *to; /* borrowed */
+	bool ends;
+};
+
 struct places {
 	struct icf_hasher *h;
+	struct text *text; /* that was read last */
 	VEC(struct target) va;
 	VEC(struct named) named; /* data with dynamic symbols, by address */
 	VEC(uint64_t) empty;     /* where sections without bytes stand */
@@ -269,6 +276,11 @@ static bool is_constant(const struct places *p, const struct elfrw_section *s, u
 	return !(s->hdr.sh_flags & SHF_WRITE) || va - p->relro < p->relro_end - p->relro;
 }
 
+static bool is_character(uint8_t c)
+{
+	return c >= 32 || (c >= 7 && c <= 13) || c == 27;
+}
+
 /* Letters, signs and white space, up to a NUL before LIMIT: how many there are; -1: something else.
  */
 static int64_t text_length(const uint8_t *s, uint64_t limit)
@@ -276,10 +288,25 @@ static int64_t text_length(const uint8_t *s, uint64_t limit)
 	for (uint64_t i = 0; i < limit; i++) {
 		if (!s[i])
 			return (int64_t)i;
-		if (s[i] < 32 && (s[i] < 7 || s[i] > 13) && s[i] != 27)
+		if (!is_character(s[i]))
 			return -1;
 	}
 	return -1;
+}
+
+/* The same.  Where strings have no NUL, as in Rust, thousands of places are in one text, which is
+ * read once: T is what was read of it. */
+static int64_t text_length_from(struct text *t, const uint8_t *s, uint64_t limit)
+{
+	const uint8_t *max = s + limit;
+	if (s < t->from || s > t->to)
+		*t = (struct text){ s, s, false };
+	while (!t->ends && t->to < max)
+		if (is_character(*t->to))
+			t->to++;
+		else
+			t->ends = true;
+	return t->ends && t->to < max && !*t->to ? t->to - s : -1;
 }
 
 #define TEXT_LEAST 3
@@ -296,16 +323,16 @@ static bool is_before_long_text(const uint8_t *s, uint64_t va, uint64_t limit)
 	       text_length(s + gap, limit - gap) >= TEXT_SURE;
 }
 
-/* The length of the string at S and VA; -1: there is none.  LIMIT: bytes in the section; NEXT:
- * bytes up to where something refers to; BEHIND_TEXT: it may be the end of another string, which
- * code names where it copies that string.  Behind a string other strings may lie that nothing
- * refers to: a compiler put the characters into instructions, or names their ends alone.  Numbers
- * can look like short strings. */
-static int64_t string_length(const uint8_t *s, uint64_t va, uint64_t limit, uint64_t next,
-			     bool behind_text)
+/* The length of the string at S and VA; -1: there is none.  T: see text_length_from().  LIMIT:
+ * bytes in the section; NEXT: bytes up to where something refers to; BEHIND_TEXT: it may be the end
+ * of another string, which code names where it copies that string.  Behind a string other strings
+ * may lie that nothing refers to: a compiler put the characters into instructions, or names their
+ * ends alone.  Numbers can look like short strings. */
+static int64_t string_length(struct text *t, const uint8_t *s, uint64_t va, uint64_t limit,
+			     uint64_t next, bool behind_text)
 {
 	limit = limit < TEXT_MOST ? limit : TEXT_MOST;
-	int64_t n = text_length(s, limit);
+	int64_t n = text_length_from(t, s, limit);
 	uint64_t at = (uint64_t)n + 1;
 	if (!n && behind_text && is_before_long_text(s, va, limit))
 		return 0;
@@ -394,6 +421,31 @@ static bool is_type(const struct places *p, uint64_t va)
 	return name && strncmp(name, prefix, sizeof prefix - 1) == 0;
 }
 
+/* The same as is_vtable(), and what stands in front of the functions is a type. */
+static bool is_typed_vtable(const struct places *p, uint64_t from, uint64_t va)
+{
+	const struct icf_program *prog = p->h->prog;
+	const struct icf_dynreloc *type = icf_dynreloc_at(prog, va - 8);
+	const uint8_t *word = elfrw_image_at(prog->img, va - 8, 8);
+	return word && is_vtable(prog, from, va) &&
+	       is_type(p, type ? type->addend : elfrw_get64(word));
+}
+
+/* before_vtable() for the places from FIRST on, in a position-independent file: the address of a
+ * type has a relocation, and most data has few. */
+static uint64_t before_relocated(const struct places *p, uint64_t va, uint64_t first, uint64_t next)
+{
+	const struct icf_program *prog = p->h->prog;
+	for (size_t d = icf_first_dynreloc(prog, first - 8); d < prog->dynreloc.len; d++) {
+		uint64_t at = prog->dynreloc.data[d].place + 8;
+		if (at >= next)
+			break;
+		if (at % 8 == 0 && is_typed_vtable(p, va, at))
+			return at - 16;
+	}
+	return next;
+}
+
 /* The first place from VA to NEXT where a virtual table begins that nothing refers to, or that NEXT
  * is in; or NEXT.  Only a type in front of the functions shows it: tables of records can look like
  * virtual tables. */
@@ -402,17 +454,12 @@ static uint64_t before_vtable(const struct places *p, uint64_t va, uint64_t next
 	const struct icf_program *prog = p->h->prog;
 	if (is_vtable(prog, va, next))
 		next -= 16;
-	size_t d = icf_first_dynreloc(prog, va);
-	if (prog->img->pic && (d >= prog->dynreloc.len || prog->dynreloc.data[d].place >= next))
-		return next;
-	for (uint64_t at = ((va + 7) & ~(uint64_t)7) + 24; at < next; at += 8) {
-		const struct icf_dynreloc *type = icf_dynreloc_at(prog, at - 8);
-		const uint8_t *word = elfrw_image_at(prog->img, at - 8, 8);
-		if (!word || !is_vtable(prog, va, at))
-			continue;
-		if (is_type(p, type ? type->addend : elfrw_get64(word)))
+	const uint64_t first = ((va + 7) & ~(uint64_t)7) + 24;
+	if (prog->img->pic)
+		return before_relocated(p, va, first, next);
+	for (uint64_t at = first; at < next; at += 8)
+		if (is_typed_vtable(p, va, at))
 			return at - 16;
-	}
 	return next;
 }
 
@@ -436,7 +483,7 @@ static void find_end(const struct places *p, const struct elfrw_section *s, stru
 	if (is_address(prog, k->va) && least < k->va + 8)
 		least = k->va + 8;
 	if (least == k->va && k->taken) {
-		int64_t n = string_length(at, k->va, end - k->va, next - k->va,
+		int64_t n = string_length(p->text, at, k->va, end - k->va, next - k->va,
 					  is_behind_text(s, k->va - s->hdr.sh_addr));
 		k->text = n >= 0;
 		k->end = k->va + (uint64_t)n;
@@ -551,7 +598,8 @@ static bool settle(struct places *p)
 
 struct elfrw_err *icf_hash_find_places(struct icf_hasher *h)
 {
-	struct places p = { .h = h };
+	struct text text = { 0 };
+	struct places p = { .h = h, .text = &text };
 	const struct elfrw_image *img = h->prog->img;
 	for (uint32_t i = 0; i < img->n_phdrs; i++)
 		if (img->phdr[i].p_type == PT_GNU_RELRO) {

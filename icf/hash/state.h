@@ -51,12 +51,21 @@ struct icf_hasher {
 
 typedef VEC(struct icf_ref) icf_ref_list;
 
+/* What VA means; 0: nothing known. */
+struct icf_known {
+	uint64_t va;
+	struct icf_means means;
+};
+
+#define ICF_KNOWN 256
+
 /* A form under construction, of one thread; starts as { 0 } */
 struct icf_form {
 	struct elfrw_wbuf buf;
 	icf_ref_list ref;
 	uint32_t n_ref; /* of the unit */
 	icf_unit_list edge;
+	struct icf_known known[ICF_KNOWN]; /* addresses that were asked for last */
 	void *lsda;
 };
 

@@ -251,7 +251,8 @@ struct icf_program {
 	VEC(struct icf_unit) unit;
 	VEC(struct icf_dataref) dataref; /* sorted by place */
 	VEC(struct icf_table) table;
-	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
+	VEC(struct icf_dynreloc) dynreloc;  /* sorted by place */
+	struct elfrw_starts dynreloc_index; /* of them; of none if there is no index */
 	VEC(struct icf_inferred_table) inferred_table;
 	VEC(struct icf_probe) probe; /* sorted by pc */
 	VEC(uint64_t) mark;          /* addresses that delimit parts of the code, ascending */

@@ -523,6 +523,7 @@ void icf_program_deinit(struct icf_program *prog)
 	VEC_FREE(&prog->dataref);
 	VEC_FREE(&prog->table);
 	VEC_FREE(&prog->dynreloc);
+	elfrw_blocks_deinit(&prog->dynreloc_index.blocks);
 	VEC_FREE(&prog->inferred_table);
 	VEC_FREE(&prog->probe);
 	VEC_FREE(&prog->mark);

@@ -146,7 +146,12 @@ static int dynreloc_order(const void *a, const void *b)
 
 size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place)
 {
-	return LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place < place);
+	size_t from = 0, to = prog->dynreloc.len;
+	if (!place)
+		return 0;
+	if (prog->dynreloc_index.n == to)
+		elfrw_starts_range(&prog->dynreloc_index, place - 1, &from, &to);
+	return LOWER_BOUND(from, to, mid, prog->dynreloc.data[mid].place < place);
 }
 
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place)
@@ -206,7 +211,10 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 		}
 	}
 	if (!elfrw_sort_runs(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data,
-			     dynreloc_order))
+			     dynreloc_order) ||
+	    (prog->dynreloc.len &&
+	     !elfrw_starts_make(&prog->dynreloc_index, &prog->dynreloc.data->place,
+				sizeof *prog->dynreloc.data, prog->dynreloc.len)))
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < prog->dynreloc.len; i++) {
 		const struct icf_dynreloc *d = &prog->dynreloc.data[i];
