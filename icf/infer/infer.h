@@ -147,6 +147,15 @@ struct elfrw_err *icf_expect_looks(struct icf_program *prog);
  * unit and its chunk. */
 struct elfrw_err *icf_look_at_unit(struct icf_program *prog, uint32_t i, const struct icf_trace *t);
 
+/* The addresses that a number in any instruction may count from: the file's first byte, tables of
+ * addresses.  Returns how many.  run/number.c */
+unsigned icf_number_bases(const struct icf_program *prog, uint64_t base[ICF_NUMBER_BASES]);
+/* The number that the operand of SIZE bytes at P is; 0 bytes: 0. */
+uint64_t icf_operand(const uint8_t *p, unsigned size);
+/* Is no number in unit I, which T holds, the distance to code from a base or from data whose
+ * address the unit computes?  May say false of a unit for which that holds. */
+bool icf_is_plain(const struct icf_program *prog, uint32_t i, const struct icf_trace *t);
+
 /* For --gc-functions.  References are inferred.  Sets KEEP, by unit, of all that something might
  * lead to although no reference is known.  When the tables and the pinned units are known.
  * run/doubt.c */

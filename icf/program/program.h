@@ -91,6 +91,9 @@ struct icf_unit {
 #define ICF_UNIT_BLIND  4096  /* becomes opaque as soon as its references are known (infer/gap.c) */
 #define ICF_UNIT_UNUSED 8192  /* nothing can reach it: it is removed (fold/unused.c) */
 #define ICF_UNIT_CALLS  16384 /* its last instruction is a call */
+#define ICF_UNIT_PLAIN                                                                             \
+	32768 /* no number in it can lead to code, as icf_find_doubtful() asks: seen if references \
+		 are inferred */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -238,6 +241,8 @@ struct icf_chunk {
 	struct icf_look look; /* only between decoding and inference */
 };
 
+#define ICF_NUMBER_BASES 4
+
 struct icf_program {
 	const struct elfrw_image *img;
 	const struct elfrw_arch *arch;
@@ -262,6 +267,8 @@ struct icf_program {
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
 	uint8_t *looked; /* by unit: what refs/look.c saw; NULL: nothing. Owned */
+	uint64_t number_base[ICF_NUMBER_BASES]; /* with `looked`: icf_number_bases() */
+	unsigned n_number_bases;
 	uint8_t *insn; /* with `looked`: a bit for each byte from the start of the first executable
 			  section to the end of the last: an instruction begins there. Owned */
 	struct dwr_cfi cfi;         /* .eh_frame */

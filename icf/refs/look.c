@@ -291,6 +291,7 @@ struct elfrw_err *icf_expect_looks(struct icf_program *prog)
 	uint64_t size = prog->exec.data[prog->exec.len - 1].end - prog->exec.data[0].start;
 	prog->looked = calloc(prog->unit.len + 1, 1);
 	prog->insn = calloc((size >> 3) + 9, 1);
+	prog->n_number_bases = icf_number_bases(prog, prog->number_base);
 	return prog->looked && prog->insn ? NULL : &elfrw_err_nomem;
 }
 
@@ -302,6 +303,8 @@ struct elfrw_err *icf_look_at_unit(struct icf_program *prog, uint32_t i, const s
 	struct sight s = { prog->insn, &prog->chunk[u->chunk].look, 0 };
 	struct elfrw_err *err = look(prog, i, t, icf_trace_is_clean(t, u->end - u->start), &s);
 	prog->looked[i] = s.seen;
+	if (!prog->arch->low_form && icf_is_plain(prog, i, t))
+		prog->unit.data[i].flags |= ICF_UNIT_PLAIN;
 	return err;
 }
 

@@ -221,8 +221,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	u->chunk = chunk;
 	u->ref = (uint32_t)d.c->ref.len;
 	u->n_ref = 0;
-	u->flags &=
-		(uint16_t) ~(ICF_UNIT_FALLS | ICF_UNIT_CALLS | ICF_UNIT_ENDBR | ICF_UNIT_DATA_READ);
+	u->flags &= (uint16_t) ~(ICF_UNIT_FALLS | ICF_UNIT_CALLS | ICF_UNIT_ENDBR |
+				 ICF_UNIT_DATA_READ | ICF_UNIT_PLAIN);
 	if (u->kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	if (u->end - u->start > UINT32_MAX) {

@@ -15,7 +15,7 @@
  *   - What bytes of code that are not understood could refer to, as branches or as distances.
  *
  * Such numbers are rare, so this keeps few functions that are really unused.  Cost: one pass over
- * the code, one over the data. */
+ * the data, and one over the code that may hold such numbers (number.c). */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -29,8 +29,7 @@
 struct doubt {
 	const struct icf_program *prog;
 	struct icf_data_map map;
-	uint64_t base[4]; /* that numbers may count from anywhere: the file's first byte, tables of
-			     addresses */
+	uint64_t base[ICF_NUMBER_BASES];
 	unsigned n_bases;
 	uint8_t *keep; /* by unit; borrowed; several threads set it */
 };
@@ -222,14 +221,6 @@ static void add_name(const struct doubt *d, struct last *l, uint64_t va)
 	}
 }
 
-/* The operand of SIZE bytes at P. */
-static uint64_t operand(const uint8_t *p, unsigned size)
-{
-	uint64_t n = size ? elfrw_get_le(p, size) : 0,
-		 top = size ? (uint64_t)1 << (8 * size - 1) : 0;
-	return size && size < 8 ? (n ^ top) - top : n;
-}
-
 /* The instruction IN at P. */
 static void look_at_insn(const struct doubt *d, struct last *l, const struct elfrw_insn *in,
 			 const uint8_t *p)
@@ -238,9 +229,9 @@ static void look_at_insn(const struct doubt *d, struct last *l, const struct elf
 		return;
 	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !icf_in_exec(d->prog, in->target))
 		add_name(d, l, in->target);
-	add_number(d, l, operand(p + in->imm_off, in->imm_size));
+	add_number(d, l, icf_operand(p + in->imm_off, in->imm_size));
 	if (in->flags & ELFRW_INSN_LEA)
-		add_number(d, l, operand(p + in->disp_off, in->disp_size));
+		add_number(d, l, icf_operand(p + in->disp_off, in->disp_size));
 }
 
 /* Unit U may hold branches anywhere, and distances that lead anywhere. */
@@ -262,22 +253,31 @@ static void look_at_opaque(const struct doubt *d, const struct icf_unit *u)
 	}
 }
 
-static void look_at_unit(const struct doubt *d, uint32_t i)
+static void look_at_numbers(const struct doubt *d, const struct icf_unit *u)
 {
 	const struct icf_program *prog = d->prog;
-	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
-	uint64_t size = u->end - u->start;
+	/* The decoder is fastest if it may read beyond an instruction. */
+	uint64_t size = u->end - u->start, avail = prog->exec.data[u->sec].end - u->start;
 	struct last l = { 0 };
 	struct elfrw_insn in;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
-		if (prog->arch->decode(code + pos, size - pos, u->start + pos, &in))
+		if (prog->arch->decode(code + pos, avail - pos, u->start + pos, &in) &&
+		    in.len <= size - pos)
 			look_at_insn(d, &l, &in, code + pos);
 		else
 			in.len = 1;
 	}
+}
+
+static void look_at_unit(const struct doubt *d, uint32_t i)
+{
+	const struct icf_unit *u = &d->prog->unit.data[i];
+	bool opaque = u->kind == ICF_UNIT_OPAQUE;
+	if (opaque || !(u->flags & ICF_UNIT_PLAIN) || (u->flags & ICF_UNIT_GLUED))
+		look_at_numbers(d, u);
 	look_at_jumps(d, i);
-	if (u->kind == ICF_UNIT_OPAQUE)
+	if (opaque)
 		look_at_opaque(d, u);
 }
 
@@ -293,10 +293,7 @@ struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned thr
 {
 	struct doubt d = { .prog = prog, .keep = keep };
 	struct elfrw_err *err = icf_data_map_init(prog, &d.map);
-	d.n_bases = 1;
-	for (uint32_t i = 1; i < prog->img->n_sections && d.n_bases < 4; i++)
-		if (strncmp(prog->img->section[i].name, ".got", 4) == 0)
-			d.base[d.n_bases++] = prog->img->section[i].hdr.sh_addr;
+	d.n_bases = icf_number_bases(prog, d.base);
 	if (!err)
 		err = elfrw_parallel(threads, (prog->unit.len + PER - 1) / PER, look_at_units, &d);
 	if (!err) {
