@@ -85,3 +85,75 @@ bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void 
 	free(tmp);
 	return true;
 }
+
+#define HEAPS_MAX 20 /* exponent of two */
+#define FEW       8  /* elements that are sorted one by one */
+
+/* Numbers from LO on, a heap for each 1 << SHIFT of them; those outside are in the first and last.
+ */
+struct heaps {
+	uint64_t lo;
+	size_t n;
+	unsigned shift;
+};
+
+static inline size_t heap_of(const struct heaps *h, const char *p)
+{
+	uint64_t k;
+	memcpy(&k, p, sizeof k);
+	k = k < h->lo ? 0 : (k - h->lo) >> h->shift;
+	return k < h->n ? (size_t)k : h->n - 1;
+}
+
+/* Sorts N elements at P; TMP: room for one. */
+static void sort_few(const struct elements *e, char *p, size_t n, char *tmp)
+{
+	size_t size = e->size;
+	for (size_t i = 1; i < n; i++) {
+		size_t k = i;
+		while (k > 0 && e->order(p + (k - 1) * size, p + i * size) > 0)
+			k--;
+		if (k == i)
+			continue;
+		memcpy(tmp, p + i * size, size);
+		memmove(p + (k + 1) * size, p + k * size, (i - k) * size);
+		memcpy(p + k * size, tmp, size);
+	}
+}
+
+bool elfrw_sort_numbers(void *base, size_t n, size_t size, uint64_t lo, uint64_t hi,
+			int (*order)(const void *, const void *))
+{
+	const struct elements e = { size, order };
+	struct heaps h = { .lo = lo, .n = 1 };
+	char *p = base;
+	if (n < 2)
+		return true;
+	for (unsigned bits = 0; h.n < n && bits < HEAPS_MAX; bits++)
+		h.n *= 2;
+	while (hi > lo && (hi - lo) >> h.shift >= h.n)
+		h.shift++;
+	size_t *at = calloc(h.n + 1, sizeof *at);
+	char *tmp = malloc((n + 1) * size);
+	if (!at || !tmp) {
+		free(at);
+		free(tmp);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++)
+		at[heap_of(&h, p + i * size) + 1]++;
+	for (size_t k = 0; k < h.n; k++)
+		at[k + 1] += at[k];
+	for (size_t i = 0; i < n; i++)
+		memcpy(tmp + at[heap_of(&h, p + i * size)]++ * size, p + i * size, size);
+	memcpy(p, tmp, n * size);
+	/* Each heap now ends where the next one began. */
+	for (size_t k = 0, from = 0; k < h.n; from = at[k++])
+		if (at[k] - from > FEW)
+			qsort(p + from * size, at[k] - from, size, order);
+		else
+			sort_few(&e, p + from * size, at[k] - from, tmp + n * size);
+	free(at);
+	free(tmp);
+	return true;
+}

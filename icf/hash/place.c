@@ -6,6 +6,7 @@
  * program has the same places. */
 #include "dwarf/lsda.h"
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/symtab.h"
 #include "icf/hash/state.h"
 #include "icf/program/unit.h"
@@ -573,12 +574,26 @@ static void describe(const struct places *p, struct icf_place *k, uint64_t next)
 		k->kind = ICF_PLACE_VARIABLE;
 }
 
+static bool sort_targets(struct places *p)
+{
+	const struct elfrw_image *img = p->h->prog->img;
+	uint64_t lo = UINT64_MAX, hi = 0;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *s = &img->section[i].hdr;
+		if (!(s->sh_flags & SHF_ALLOC))
+			continue;
+		lo = s->sh_addr < lo ? s->sh_addr : lo;
+		hi = s->sh_addr + s->sh_size > hi ? s->sh_addr + s->sh_size : hi;
+	}
+	return elfrw_sort_numbers(p->va.data, p->va.len, sizeof *p->va.data, lo, hi, va_order);
+}
+
 static bool settle(struct places *p)
 {
 	struct icf_hasher *h = p->h;
 	size_t n = 0;
-	if (p->va.len)
-		qsort(p->va.data, p->va.len, sizeof *p->va.data, va_order);
+	if (!sort_targets(p))
+		return false;
 	for (size_t i = 0; i < p->va.len; i++)
 		if (!n || p->va.data[n - 1].va != p->va.data[i].va)
 			p->va.data[n++] = p->va.data[i];

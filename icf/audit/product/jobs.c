@@ -13,6 +13,7 @@
 #include "icf/audit/product/collect.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,6 +30,7 @@
 #define BATCH_BYTES (512 << 10) /* of the files of one process, if they are several */
 #define MAX_JOBS    64
 #define WHY         480
+#define KEPT        (256 << 20) /* bytes of freed memory that a process keeps */
 
 /* Memory that the analysis of a file of SIZE bytes may be expected to take.  Programs of this
  * machine take 3 times their size, a few with little else than code 4 times. */
@@ -120,6 +122,10 @@ static void work(const struct run *r, const struct job *job, int pipe)
 	setrlimit(RLIMIT_DATA, &limit);
 	limit = (struct rlimit){ 0, 0 };
 	setrlimit(RLIMIT_CORE, &limit);
+	/* The process is short: what one stage frees the next one takes, and pages that go back to
+	 * the system come again as zeros. */
+	mallopt(M_TRIM_THRESHOLD, KEPT);
+	mallopt(M_MMAP_THRESHOLD, KEPT / 8);
 	for (uint32_t k = 0; k < job->n; k++) {
 		struct message m;
 		analyse(r, job->id[k], &m);

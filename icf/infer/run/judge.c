@@ -79,9 +79,10 @@ static bool is_neutral(const struct look *l, const struct shape *sh, const struc
 static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h,
 			   uint64_t end, unsigned step)
 {
-	uint64_t seen[MAX_DISTINCT] = { h->to };
+	uint64_t seen[MAX_DISTINCT]; /* r.n of them */
 	struct run r = { h->va, h->va, step, 1 };
 	unsigned gap = 0;
+	seen[0] = h->to;
 	for (uint64_t va = h->va; end - va >= step + (uint64_t)sh->size && gap <= MAX_GAP;) {
 		va += step;
 		uint64_t w = icf_run_word(l->sec, va, sh),

@@ -329,6 +329,55 @@ static void check_sort(size_t n, size_t runs, uint32_t keys)
 	free(v);
 }
 
+struct numbered {
+	uint64_t number;
+	uint32_t seq;
+};
+
+static int numbered_order(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* N numbers of BITS bits in heaps of 1 << HEAP, said to lie between LO and HI. */
+static void check_numbers(size_t n, unsigned bits, unsigned heap, uint64_t lo, uint64_t hi)
+{
+	struct numbered *v = calloc(n + 1, sizeof *v), *same = calloc(n + 1, sizeof *same);
+	uint64_t seed = n + bits + heap;
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		v[i] = (struct numbered){ seed >> (64 - bits) >> heap << heap,
+					  (uint32_t)(seed >> 9) };
+	}
+	memcpy(same, v, n * sizeof *v);
+	v[n].seq = 0xdeadbeef;
+	assert_true(elfrw_sort_numbers(v, n, sizeof *v, lo, hi, numbered_order));
+	assert_int_equal(v[n].seq, 0xdeadbeef);
+	qsort(same, n, sizeof *same, numbered_order);
+	for (size_t i = 0; i < n; i++)
+		assert_true(v[i].number == same[i].number && v[i].seq == same[i].seq);
+	free(v);
+	free(same);
+}
+
+static void test_sort_numbers(void **state)
+{
+	(void)state;
+	for (size_t n = 0; n <= 40; n++)
+		check_numbers(n, 8, 0, 0, 255);
+	check_numbers(5000, 32, 0, 0, UINT32_MAX);
+	check_numbers(5000, 64, 0, 0, UINT64_MAX);
+	/* In a few heaps; in one; outside of what was said, or nothing sensible is said. */
+	check_numbers(5000, 32, 29, 0, UINT32_MAX);
+	check_numbers(5000, 4, 0, 0, UINT64_MAX);
+	check_numbers(5000, 32, 0, 1000, 2000);
+	check_numbers(5000, 64, 0, UINT64_MAX, 0);
+	check_numbers(5000, 64, 0, UINT64_MAX, UINT64_MAX);
+}
+
 static void test_sort(void **state)
 {
 	(void)state;
@@ -508,13 +557,13 @@ static void test_starts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),    cmocka_unit_test(test_err),
-		cmocka_unit_test(test_try),      cmocka_unit_test(test_vec),
-		cmocka_unit_test(test_rbuf),     cmocka_unit_test(test_cstr),
-		cmocka_unit_test(test_leb_read), cmocka_unit_test(test_leb_round),
-		cmocka_unit_test(test_wbuf),     cmocka_unit_test(test_sort),
-		cmocka_unit_test(test_parallel), cmocka_unit_test(test_printable),
-		cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_names),        cmocka_unit_test(test_err),
+		cmocka_unit_test(test_try),          cmocka_unit_test(test_vec),
+		cmocka_unit_test(test_rbuf),         cmocka_unit_test(test_cstr),
+		cmocka_unit_test(test_leb_read),     cmocka_unit_test(test_leb_round),
+		cmocka_unit_test(test_wbuf),         cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_sort_numbers), cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_printable),    cmocka_unit_test(test_starts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
