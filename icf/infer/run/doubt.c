@@ -104,25 +104,101 @@ static bool reaches_code(const struct doubt *d, uint64_t word, uint64_t va, uint
 	return false;
 }
 
-/* The SIZE bytes at P, at address VA. */
+/* Words from LO to HI. */
+struct span {
+	int64_t lo, hi;
+};
+
+#define SPANS (ICF_NUMBER_BASES + 1)
+
+/* The words for which reaches_code() may hold at some place from VA to END.  Returns how many
+ * ranges these are; 0: any word may. */
+static unsigned find_spans(const struct doubt *d, uint64_t va, uint64_t end,
+			   struct span span[SPANS])
+{
+	const uint64_t lo = d->map.entry.lo, hi = d->map.entry.hi, most = (uint64_t)1 << 40;
+	unsigned n = 0;
+	if (hi > most || end > most)
+		return 0;
+	span[n++] = (struct span){ (int64_t)(lo - end - 4), (int64_t)(hi - va) };
+	for (unsigned k = 0; k < d->n_bases; k++) {
+		if (d->base[k] > most)
+			return 0;
+		span[n++] = (struct span){ (int64_t)(lo - d->base[k]), (int64_t)(hi - d->base[k]) };
+	}
+	for (unsigned k = 0; k < n; k++) {
+		span[k].lo = span[k].lo < INT32_MIN ? INT32_MIN : span[k].lo;
+		span[k].hi = span[k].hi > INT32_MAX ? INT32_MAX : span[k].hi;
+		if (span[k].lo > span[k].hi)
+			span[k--] = span[--n];
+	}
+	return n;
+}
+
+#define PLACES 16 /* that are looked at together */
+typedef int32_t words_t __attribute__((vector_size(PLACES)));
+
+/* Does a word at one of the PLACES places at P lie in one of the N ranges? */
+static inline bool any_in(const uint8_t *p, const struct span *span, unsigned n)
+{
+	words_t any = { 0 };
+	uint64_t m[2];
+	for (unsigned i = 0; i < 4; i++) {
+		words_t v;
+		memcpy(&v, p + i, sizeof v);
+		for (unsigned k = 0; k < n; k++)
+			any |= (v >= (int32_t)span[k].lo) & (v <= (int32_t)span[k].hi) & (v != 0);
+	}
+	memcpy(m, &any, sizeof m);
+	return m[0] | m[1];
+}
+
+/* The last places that something refers to. */
+struct names {
+	uint64_t from[NAMES];
+	unsigned n;
+};
+
+/* The word at P, at address AT, in data that begins at VA. */
+static void look_at_word(const struct doubt *d, struct explained *x, struct names *names,
+			 const uint8_t *p, uint64_t at, uint64_t va)
+{
+	uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
+	if (icf_bit(&d->map.named, at))
+		names->from[names->n++ % NAMES] = at;
+	if (!word || !reaches_code(d, word, va, at) || is_explained(d->prog, x, at))
+		return;
+	keep_entry(d, at + word);
+	keep_entry(d, at + 4 + word);
+	for (unsigned k = 0; k < NAMES && k < names->n; k++)
+		keep_entry(d, names->from[k] + word);
+	keep_known(d, word);
+}
+
+/* Does nothing refer to the PLACES places from AT on? */
+static inline bool nameless(const struct icf_bits *named, uint64_t at)
+{
+	uint64_t off = at - named->lo;
+	return at >= named->lo && at < named->hi && named->hi - at >= PLACES + 8 &&
+	       !(elfrw_get32(named->bits + (off >> 3)) >> (off & 7) & ((1u << PLACES) - 1));
+}
+
+/* The SIZE bytes at P, at address VA.  Most words lead nowhere. */
 static void look_at_words(const struct doubt *d, const uint8_t *p, uint64_t size, uint64_t va)
 {
-	const struct icf_program *prog = d->prog;
 	struct explained x = { 0 };
-	uint64_t from[NAMES] = { va };
-	unsigned n = 1;
-	for (uint64_t off = 0; off <= size && size - off >= 4; off++) {
-		uint64_t raw = elfrw_get32(p + off), word = (uint64_t)(int64_t)(int32_t)raw,
-			 at = va + off;
-		if (icf_bit(&d->map.named, at))
-			from[n++ % NAMES] = at;
-		if (!word || !reaches_code(d, word, va, at) || is_explained(prog, &x, at))
+	struct names names = { { va }, 1 };
+	struct span span[SPANS];
+	const uint64_t end = va + size;
+	unsigned n = find_spans(d, va, end, span);
+	for (uint64_t off = 0; off <= size && size - off >= 4;) {
+		if (n && size - off >= PLACES + 4 && nameless(&d->map.named, va + off) &&
+		    !any_in(p + off, span, n)) {
+			off += PLACES;
 			continue;
-		keep_entry(d, at + word);
-		keep_entry(d, at + 4 + word);
-		for (unsigned k = 0; k < NAMES && k < n; k++)
-			keep_entry(d, from[k] + word);
-		keep_known(d, word);
+		}
+		for (unsigned k = 0; k < PLACES && size - off >= 4; k++, off++)
+			look_at_word(d, &x, &names, p + off, va + off, va);
 	}
 }
 
