@@ -12,6 +12,7 @@
  * references stand, and need no hash of their form.  Cost: one hash of the other foldable code,
  * then the cost of refine.h over the references of units that are not alone. */
 #include "elfrw/base/parallel.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/refine.h"
@@ -36,19 +37,11 @@ struct state {
 static int by_hash(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
-	if (x->hash.hi != y->hash.hi)
-		return x->hash.hi < y->hash.hi ? -1 : 1;
 	if (x->hash.lo != y->hash.lo)
 		return x->hash.lo < y->hash.lo ? -1 : 1;
+	if (x->hash.hi != y->hash.hi)
+		return x->hash.hi < y->hash.hi ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-static int by_class(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
-	if (x->cls != y->cls)
-		return x->cls < y->cls ? -1 : 1;
-	return by_hash(a, b);
 }
 
 /* What units of equal forms have in common, and few others: their size, where their references
@@ -105,22 +98,25 @@ static struct elfrw_err *hash_part(void *arg, size_t part)
 	return err;
 }
 
-/* Drops members that are alone in their class; members of a class must be adjacent. */
-static void drop_single(struct state *st)
+/* Drops members that are alone in their class.  The others are then in the units' order, so that
+ * the lowest node of a class is its lowest unit. */
+static bool drop_single(struct state *st)
 {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < st->n;) {
-		uint32_t k = i + 1;
-		while (k < st->n && st->m[k].cls == st->m[i].cls)
-			k++;
-		if (k - i > 1) {
-			memmove(&st->m[n], &st->m[i], (k - i) * sizeof *st->m);
-			n += k - i;
-		} else
-			st->cls[st->m[i].unit] = st->m[i].unit;
-		i = k;
+	uint32_t n_units = (uint32_t)st->prog->unit.len;
+	uint8_t *shares = calloc(n_units + 1, 1);
+	if (!shares)
+		return false;
+	for (uint32_t i = 0; i < st->n; i++) {
+		st->cls[st->m[i].unit] = st->m[i].cls;
+		if (st->m[i].cls != st->m[i].unit)
+			shares[st->m[i].unit] = shares[st->m[i].cls] = 1;
 	}
-	st->n = n;
+	st->n = 0;
+	for (uint32_t i = 0; i < n_units; i++)
+		if (shares[i])
+			st->m[st->n++] = (struct member){ .unit = i, .cls = st->cls[i] };
+	free(shares);
+	return true;
 }
 
 /* The most forms of one hash.  The hash has no key, so that a file gives the same result wherever
@@ -165,20 +161,7 @@ static struct elfrw_err *first_classes(struct state *st)
 	}
 	icf_canon_scratch_deinit(&s[0]);
 	icf_canon_scratch_deinit(&s[1]);
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < st->n; i++)
-		st->cls[st->m[i].unit] = st->m[i].cls;
-	/* Without a collision the members of each class are adjacent already. */
-	qsort(st->m, st->n, sizeof *st->m, by_class);
-	drop_single(st);
-	return NULL;
-}
-
-static int by_unit(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
-	return x->unit < y->unit ? -1 : x->unit > y->unit;
+	return err || drop_single(st) ? err : &elfrw_err_nomem;
 }
 
 /* The references of the members, as a graph of members.  FIRST and CLS have room for n + 1. */
@@ -216,8 +199,6 @@ static struct elfrw_err *split(struct state *st, uint32_t *rounds)
 	uint32_t *first = malloc((st->n + 1) * sizeof *first),
 		 *cls = malloc((st->n + 1) * sizeof *cls);
 	icf_unit_list edges = { 0 };
-	/* So that the lowest node of a class is its lowest unit. */
-	qsort(st->m, st->n, sizeof *st->m, by_unit);
 	struct elfrw_err *err =
 		first && cls ? find_edges(st, first, cls, &edges) : &elfrw_err_nomem;
 	struct icf_graph g = { .n = st->n, .first = first, .edge = edges.data };
@@ -263,11 +244,10 @@ struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf
 		st.m && find_members(&st, coarse) && drop_different(&st) ? NULL : &elfrw_err_nomem;
 	if (!err)
 		err = elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
-	if (!err) {
-		if (st.n)
-			qsort(st.m, st.n, sizeof *st.m, by_hash);
+	if (!err && !elfrw_sort_numbers(st.m, st.n, sizeof *st.m, 0, UINT64_MAX, by_hash))
+		err = &elfrw_err_nomem;
+	if (!err)
 		err = first_classes(&st);
-	}
 	if (!err)
 		err = split(&st, rounds);
 	free(st.m);

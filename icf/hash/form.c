@@ -140,6 +140,24 @@ static bool put_guess(const struct icf_hasher *h, const struct icf_unit *u,
 	return true;
 }
 
+/* REF leads to another unit.  Puts it, unless this may be a stub, which means what its slot
+ * holds. */
+static bool put_other_unit(const struct icf_hasher *h, const struct icf_ref *ref,
+			   struct icf_form *f)
+{
+	const struct icf_program *prog = h->prog;
+	const struct icf_unit *t = ref->unit != ICF_NONE ? &prog->unit.data[ref->unit] : NULL;
+	/* Compilers branch to the end of a unit, where another one may begin. */
+	if (!t || ref->target - t->start >= t->end - t->start || prog->exec.data[t->sec].linkage)
+		return false;
+	icf_put_means(h,
+		      (struct icf_means){ .kind = ICF_TO_NODE,
+					  .node = ref->unit,
+					  .off = ref->target - t->start },
+		      f);
+	return true;
+}
+
 /* Puts REF of U, whose first reference is FIRST.  CODE: the unit's bytes, in the form; the field is
  * blanked.  Returns how many references this was: linkers make one instruction of two. */
 static uint32_t put_ref(const struct icf_hasher *h, const struct icf_unit *u,
@@ -183,7 +201,7 @@ static uint32_t put_ref(const struct icf_hasher *h, const struct icf_unit *u,
 		icf_put_means(h, m, f);
 	} else if (ref->unit != ICF_NONE && &prog->unit.data[ref->unit] == u) {
 		put_own(u, ref->target, f); /* also its end (program/end.h) */
-	} else if (!put_guess(h, u, ref, first, f))
+	} else if (!put_other_unit(h, ref, f) && !put_guess(h, u, ref, first, f))
 		put_code(h, u, ref->target, f);
 	return count;
 }
