@@ -25,15 +25,9 @@ struct target {
 	bool taken;
 };
 
-/* Text without a NUL; ENDS: not longer, else nobody looked at TO yet. */
-struct text {
-	const uint8_t *from, *to; /* borrowed */
-	bool ends;
-};
-
 struct places {
 	struct icf_hasher *h;
-	struct text *text; /* that was read last */
+	struct icf_text *text; /* that was read last */
 	VEC(struct target) va;
 	VEC(struct named) named; /* data with dynamic symbols, by address */
 	VEC(uint64_t) empty;     /* where sections without bytes stand */
@@ -277,94 +271,6 @@ static bool is_constant(const struct places *p, const struct elfrw_section *s, u
 	return !(s->hdr.sh_flags & SHF_WRITE) || va - p->relro < p->relro_end - p->relro;
 }
 
-static bool is_character(uint8_t c)
-{
-	return c >= 32 || (c >= 7 && c <= 13) || c == 27;
-}
-
-/* Letters, signs and white space, up to a NUL before LIMIT: how many there are; -1: something else.
- */
-static int64_t text_length(const uint8_t *s, uint64_t limit)
-{
-	for (uint64_t i = 0; i < limit; i++) {
-		if (!s[i])
-			return (int64_t)i;
-		if (!is_character(s[i]))
-			return -1;
-	}
-	return -1;
-}
-
-/* The same.  Where strings have no NUL, as in Rust, thousands of places are in one text, which is
- * read once: T is what was read of it. */
-static int64_t text_length_from(struct text *t, const uint8_t *s, uint64_t limit)
-{
-	const uint8_t *max = s + limit;
-	if (s < t->from || s > t->to)
-		*t = (struct text){ s, s, false };
-	while (!t->ends && t->to < max)
-		if (is_character(*t->to))
-			t->to++;
-		else
-			t->ends = true;
-	return t->ends && t->to < max && !*t->to ? t->to - s : -1;
-}
-
-#define TEXT_LEAST 3
-#define TEXT_MOST  65536
-#define TEXT_SURE  16
-#define TEXT_GAP   32 /* more zeros are a table and no empty string with what fills a gap */
-
-/* Does a string follow the NUL at S and VA, at the next place where compilers put long ones, behind
- * nothing but what fills the gap? */
-static bool is_before_long_text(const uint8_t *s, uint64_t va, uint64_t limit)
-{
-	uint64_t gap = 8 - (va & 7);
-	return limit > gap && elfrw_all_zero(s, gap) &&
-	       text_length(s + gap, limit - gap) >= TEXT_SURE;
-}
-
-/* The length of the string at S and VA; -1: there is none.  T: see text_length_from().  LIMIT:
- * bytes in the section; NEXT: bytes up to where something refers to; BEHIND_TEXT: it may be the end
- * of another string, which code names where it copies that string.  Behind a string other strings
- * may lie that nothing refers to: a compiler put the characters into instructions, or names their
- * ends alone.  Numbers can look like short strings. */
-static int64_t string_length(struct text *t, const uint8_t *s, uint64_t va, uint64_t limit,
-			     uint64_t next, bool behind_text)
-{
-	limit = limit < TEXT_MOST ? limit : TEXT_MOST;
-	int64_t n = text_length_from(t, s, limit);
-	uint64_t at = (uint64_t)n + 1;
-	if (!n && behind_text && is_before_long_text(s, va, limit))
-		return 0;
-	if (!n && next > TEXT_GAP && elfrw_all_zero(s, TEXT_GAP))
-		return -1;
-	if (n < 0 || n >= TEXT_LEAST || elfrw_all_zero(s + n, next > at ? next - at : 0))
-		return n;
-	return text_length(s + at, limit - at) >= (n == 2 || behind_text ? 1 : TEXT_LEAST) ? n : -1;
-}
-
-/* Is the byte at OFF in S the NUL of a string of some length? */
-static bool is_behind_text(const struct elfrw_section *s, uint64_t off)
-{
-	uint64_t n = 0;
-	while (n < TEXT_LEAST && n < off && s->data[off - n - 1] >= 32 &&
-	       s->data[off - n - 1] < 127)
-		n++;
-	return !s->data[off] && n == TEXT_LEAST;
-}
-
-/* The first place in the SIZE bytes at VA, behind the first, where a string begins that nothing
- * refers to; or SIZE.  It stands behind a zero: texts without one, as Rust has them, stay whole. */
-static uint64_t before_text(const uint8_t *s, uint64_t va, uint64_t size)
-{
-	uint64_t k = -va & 7;
-	for (k = k ? k : 8; k + TEXT_SURE <= size; k += 8)
-		if (!s[k - 1] && text_length(s + k, size - k) >= TEXT_SURE)
-			return k;
-	return size;
-}
-
 /* The end of constant K, which instructions read directly and nothing else refers to.  Where it is
  * not known how much they read, compilers align such constants to their size. */
 static uint64_t read_end(const struct icf_place *k, uint64_t next, uint64_t end)
@@ -484,8 +390,8 @@ static void find_end(const struct places *p, const struct elfrw_section *s, stru
 	if (is_address(prog, k->va) && least < k->va + 8)
 		least = k->va + 8;
 	if (least == k->va && k->taken) {
-		int64_t n = string_length(p->text, at, k->va, end - k->va, next - k->va,
-					  is_behind_text(s, k->va - s->hdr.sh_addr));
+		int64_t n = icf_string_length(p->text, at, k->va, end - k->va, next - k->va,
+					      icf_is_behind_text(s, k->va - s->hdr.sh_addr));
 		k->text = n >= 0;
 		k->end = k->va + (uint64_t)n;
 		if (k->text)
@@ -496,7 +402,7 @@ static void find_end(const struct places *p, const struct elfrw_section *s, stru
 		return;
 	}
 	least = least > next ? next : least;
-	k->end = least > k->va ? next : k->va + before_text(at, k->va, next - k->va);
+	k->end = least > k->va ? next : k->va + icf_before_text(at, k->va, next - k->va);
 	while (k->end > least && !at[k->end - k->va - 1])
 		k->end--;
 	/* Bytes of an address may be zero. */
@@ -613,7 +519,7 @@ static bool settle(struct places *p)
 
 struct elfrw_err *icf_hash_find_places(struct icf_hasher *h)
 {
-	struct text text = { 0 };
+	struct icf_text text = { 0 };
 	struct places p = { .h = h, .text = &text };
 	const struct elfrw_image *img = h->prog->img;
 	for (uint32_t i = 0; i < img->n_phdrs; i++)

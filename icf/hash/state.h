@@ -122,6 +122,27 @@ const struct icf_ref *icf_hash_refs(const struct icf_program *prog, uint32_t uni
 
 struct elfrw_err *icf_hash_find_places(struct icf_hasher *h);
 
+/* ---- string.c ---- */
+
+/* Text without a NUL; ENDS: not longer, else nobody looked at TO yet. */
+struct icf_text {
+	const uint8_t *from, *to; /* borrowed */
+	bool ends;
+};
+
+/* The length of the string at S and VA; -1: there is none.  T: the text that was read last; starts
+ * as { 0 }.  LIMIT: bytes in the section; NEXT: bytes up to where something refers to; BEHIND_TEXT:
+ * it may be the end of another string, which code names where it copies that string.  Behind a
+ * string other strings may lie that nothing refers to: a compiler put the characters into
+ * instructions, or names their ends alone.  Numbers can look like short strings. */
+int64_t icf_string_length(struct icf_text *t, const uint8_t *s, uint64_t va, uint64_t limit,
+			  uint64_t next, bool behind_text);
+/* Is the byte at OFF in S the NUL of a string of some length? */
+bool icf_is_behind_text(const struct elfrw_section *s, uint64_t off);
+/* The first place in the SIZE bytes at VA, behind the first, where a string begins that nothing
+ * refers to; or SIZE.  It stands behind a zero: texts without one, as Rust has them, stay whole. */
+uint64_t icf_before_text(const uint8_t *s, uint64_t va, uint64_t size);
+
 /* ---- means.c ---- */
 
 /* The symbol of .dynsym that D names; 0: none. */
