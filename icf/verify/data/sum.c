@@ -25,9 +25,9 @@ struct row {
 	const uint8_t *data;
 };
 
-/* Where word K of ROW leads to, counted from FROM; 0: nowhere. */
-static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k,
-			 unsigned size, unsigned scale)
+/* Where word K of ROW may lead to, counted from FROM; 0: nowhere. */
+static uint64_t may_lead_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k,
+			    unsigned size, unsigned scale)
 {
 	uint64_t off = (uint64_t)k * size;
 	if (off > row->size || row->size - off < size)
@@ -37,10 +37,30 @@ static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row 
 		w -= UINT64_C(1) << (8 * size);
 	uint64_t to = from + w * scale;
 	uint32_t u = icf_v_find(&v->claim, to);
-	return u != ICF_V_NONE && v->claim.unit.data[u].old == to &&
-			       !covered(v, row->at + off, size)
-		       ? to
-		       : 0;
+	return u != ICF_V_NONE && v->claim.unit.data[u].old == to ? to : 0;
+}
+
+/* The same, unless the word is known to mean something else. */
+static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k,
+			 unsigned size, unsigned scale)
+{
+	uint64_t to = may_lead_to(v, from, row, k, size, scale);
+	return to && !covered(v, row->at + (uint64_t)k * size, size) ? to : 0;
+}
+
+/* May ROW lead to LEAST different starts?  Nearly none does; to see it, words need not be looked
+ * up. */
+static bool may_matter(const struct icf_v *v, uint64_t from, const struct row *row, unsigned size,
+		       unsigned scale, unsigned least)
+{
+	uint64_t to;
+	unsigned other = 0;
+	for (unsigned n = 0; n < ROW && other < least; n++) {
+		if ((to = may_lead_to(v, from, row, n, size, scale)) == 0)
+			return false;
+		other += to != from;
+	}
+	return other == least;
 }
 
 /* Do most of the N words of ROW lead to starts from another place, near FROM, as well? */
@@ -64,6 +84,9 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 {
 	uint64_t to[ROW], now_from, now;
 	unsigned n = 0, different = 0;
+	const unsigned least = size == 2 || scale > 1 ? 5 : 3;
+	if (!may_matter(v, from, row, size, scale, least))
+		return;
 	while (n < ROW && (to[n] = leads_to(v, from, row, n, size, scale)) != 0) {
 		unsigned k = 0;
 		while (k < n && to[k] != to[n])
@@ -71,8 +94,7 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 		different += k == n && to[n] != from;
 		n++;
 	}
-	if (different < (size == 2 || scale > 1 ? 5 : 3) ||
-	    (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
+	if (different < least || (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
 		return;
 	icf_v_pointer(&v->claim, from, &now_from);
 	log->checked[ICF_VC_WORD] += n;
