@@ -76,15 +76,7 @@ static bool is_gone(const struct icf_vunit *x, bool alias)
 
 struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
-	bool moved; /* nothing is wanted: moved.c has seen OUT's rows */
 };
-
-/* Adds ROW to LIST, of rows that OUT should have. */
-static void want_row(const struct sorting *s, struct icf_vrows *list, const struct icf_vrow *row)
-{
-	if (!s->moved)
-		icf_vrows_add(list, row);
-}
 
 /* The row in force at a unit's start, if no row stands there: in OUT the unit may have it at its
  * start. */
@@ -107,7 +99,7 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 		row.unit = lo;
 		row.addr = x->body;
 		if (!is_gone(x, d->policy == DWR_FOLDED_ALIAS))
-			want_row(s, &s->edge, &row);
+			icf_vrows_add(&s->edge, &row);
 		if (icf_vlines_grouped(v, lo))
 			icf_vrows_keep(d, &d->group, row);
 	}
@@ -128,7 +120,7 @@ static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow 
 	row.addr = x->body + (va - x->old);
 	row.optional = true;
 	if (va == x->end && !is_gone(x, d->policy == DWR_FOLDED_ALIAS))
-		want_row(s, &s->edge, &row);
+		icf_vrows_add(&s->edge, &row);
 	row.used = true; /* an end */
 	if (icf_vlines_grouped(v, last))
 		icf_vrows_keep(d, &d->group, row);
@@ -169,7 +161,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.addr = p->body + (va - p->old);
 			row.unit = prev;
 			row.optional = true; /* it does not describe any code */
-			want_row(s, &s->edge, &row);
+			icf_vrows_add(&s->edge, &row);
 			continue;
 		}
 		const struct icf_vunit *x = &v->claim.unit.data[u];
@@ -185,14 +177,14 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.optional = false;
 		}
 		if (va > x->old && !gone)
-			want_row(s, &s->want, &row);
+			icf_vrows_add(&s->want, &row);
 		if (va > x->old)
 			continue;
 		row.alt = p && !s->in.told ? p->body + (va - p->old) : 0;
 		row.optional = gone || (prev_gone && row.alt);
 		if (row.optional && !row.alt)
 			continue;
-		want_row(s, &s->edge, &row);
+		icf_vrows_add(&s->edge, &row);
 	}
 }
 
@@ -484,7 +476,7 @@ static bool lines_seen(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, enum mu
 /* Compares the rows of OUT's unit B with those that are expected. */
 static void compare_tables(struct icf_vdebug *d, uint64_t cu, struct sorting *s, Dwarf_Die *b)
 {
-	if (!icf_vrows_read(d->v, &d->out, b, false, &s->out)) {
+	if (!icf_vrows_read(d->v, &d->out, b, &s->out)) {
 		icf_vlog_bad(d->log, ICF_VC_LINE,
 			     "table: unit 0x%llx: expected one that libdw reads, found: %s",
 			     ICF_VX(cu), dwarf_errmsg(-1));
@@ -499,13 +491,18 @@ static void compare_tables(struct icf_vdebug *d, uint64_t cu, struct sorting *s,
 	compare_ends(d, cu, s);
 }
 
-static bool are_moved(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+/* If the table only moved, keeps its rows, and is done with it. */
+static bool keep_moved(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word from, to;
-	return !dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) &&
-	       !dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to) &&
-	       icf_vd_lines_moved(d, from, to);
+	if (dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) ||
+	    dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to) ||
+	    !icf_vd_lines_moved(d, from, to))
+		return false;
+	icf_vd_line_header(d, cu, a, b);
+	icf_vd_lines_keep_moved(d, cu, from);
+	return true;
 }
 
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
@@ -525,12 +522,10 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		return &elfrw_err_nomem;
 	if (lines_seen(d, a, b, d->comp_dir ? DIRECTORY : NAKED))
 		return d->log->nomem ? &elfrw_err_nomem : NULL;
-	s->moved = are_moved(d, a, b);
-	if (icf_vrows_read(d->v, &d->in, a, s->moved, &s->in)) {
+	if (!keep_moved(d, cu, a, b) && icf_vrows_read(d->v, &d->in, a, &s->in)) {
 		icf_vd_line_header(d, cu, a, b);
 		expect_rows(d, cu, s);
-		if (!s->moved)
-			compare_tables(d, cu, s, b);
+		compare_tables(d, cu, s, b);
 	}
 	bool nomem = s->in.nomem || s->out.nomem || s->want.nomem || s->have.nomem ||
 		     s->edge.nomem || s->bag.nomem || d->group.nomem;
@@ -541,7 +536,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
-	if (!icf_vrows_read(d->v, &d->out, b, false, &rows))
+	if (!icf_vrows_read(d->v, &d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));

@@ -12,6 +12,9 @@ void icf_vd_lines_deinit(struct icf_vdebug *d);
 /* moved.c: is it clear, without reading OUT's rows, that those of the table at TO are the images of
  * IN's at FROM, and that there are no others?  The headers are not compared. */
 bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to);
+/* The same file: keeps what later checks need of the rows of such a table, at FROM of IN.  CU: the
+ * unit's place. */
+void icf_vd_lines_keep_moved(struct icf_vdebug *d, uint64_t cu, uint64_t from);
 /* header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
 void icf_vd_line_headers(

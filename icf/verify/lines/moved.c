@@ -16,7 +16,12 @@
  * anything else: other rows, sequences over several functions, thunks, unusual operations, other
  * policies than the overlay.  So nothing is called wrong here.
  *
- * Cost: one pass over both tables. */
+ * What later checks need of IN's rows is kept from a second walk: libdw would take most of the time
+ * of the whole comparison.  This rests on the operations that are walked here making the rows that
+ * libdw would show.  For functions with rows of their own that is checked: libdw reads these rows
+ * in OUT, and they must be the same (folded.c).
+ *
+ * Cost: one pass over OUT's table, two over IN's. */
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/program.h"
 #include "icf/verify/lines/state.h"
@@ -172,25 +177,29 @@ struct sequence {
 	struct elfrw_rbuf r; /* of the table, at its start */
 	size_t n, m;
 	bool empty; /* the last row is at the end */
+	bool code;  /* the first one is not */
 };
 
 /* Takes the next sequence of T; false: it is of another kind. */
 static bool take_sequence(struct table *t, struct sequence *s)
 {
 	struct walk w = begin(t);
-	uint64_t row = UINT64_MAX;
+	uint64_t first = UINT64_MAX, row = UINT64_MAX;
 	*s = (struct sequence){ .r = t->r };
 	while (!w.end) {
 		if (!next_row(&w))
 			return false;
 		if (w.row)
 			row = w.addr;
+		if (w.row && first == UINT64_MAX)
+			first = row;
 	}
 	s->low = elfrw_get64(w.at);
 	s->high = w.addr;
 	s->n = (size_t)(w.at - s->r.pos);
 	s->m = (size_t)(t->r.pos - w.at) - 8;
 	s->empty = row == w.addr;
+	s->code = first < w.addr;
 	return true;
 }
 
@@ -277,7 +286,7 @@ static bool place_of(const struct icf_vclaim *c, const struct sequence *s, uint8
 	if (u == ICF_V_NONE)
 		return is_dead(c, s);
 	const struct icf_vunit *x = &c->unit.data[u];
-	if (s->high <= s->low || s->high > x->end || x->thunk)
+	if (s->high <= s->low || s->high > x->end || x->thunk || !s->code)
 		return false;
 	uint64_t end = x->body + (x->end - x->old);
 	uint32_t behind = icf_v_find_new(c, end);
@@ -314,4 +323,134 @@ bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to)
 	bool ret = begun && are_moved(c, &a, &b, begun);
 	free(begun);
 	return ret;
+}
+
+/* The names of a table's files. */
+struct files {
+	struct icf_vdebug *d;
+	struct icf_vline_header h;
+	const char **whole; /* by number: the full names that were asked for; NULL: not yet */
+	bool read;
+};
+
+/* The name of file N as libdw makes it: with its directory. */
+static char *make_name(const struct files *f, uint32_t n)
+{
+	const struct icf_vline_header *h = &f->h;
+	const bool old = h->version < 5;
+	char *ret = NULL;
+	if (old && !n)
+		return strdup("???");
+	if (n - old >= h->file.len)
+		return strdup("??");
+	const struct icf_vline_file *x = &h->file.data[n - old];
+	const char *dir = old && !x->dir              ? f->d->comp_dir
+			  : x->dir - old < h->dir.len ? h->dir.data[x->dir - old]
+						      : NULL;
+	if (x->name[0] == '/' || !dir || !*dir)
+		return strdup(x->name);
+	return asprintf(&ret, "%s/%s", dir, x->name) < 0 ? NULL : ret;
+}
+
+/* The full name of file N of the table at FROM; NULL: no memory. */
+static const char *name_of(struct files *f, uint64_t from, uint32_t n)
+{
+	if (!f->read) {
+		const struct icf_vtexts texts = icf_vtexts_of(&f->d->in);
+		f->read = true;
+		if (!icf_vline_header(&texts, from, &f->h))
+			f->h.file.len = 0;
+		f->whole = calloc(f->h.file.len + 2, sizeof *f->whole);
+	}
+	const size_t i = n <= f->h.file.len ? n : f->h.file.len + 1;
+	if (!f->whole || f->whole[i])
+		return f->whole ? f->whole[i] : NULL;
+	char *name = make_name(f, n);
+	f->whole[i] = name ? icf_vrows_whole(f->d, name) : NULL;
+	free(name);
+	return f->whole[i];
+}
+
+/* The row of IN that W is at, as a row in the copy of unit U, of table CU. */
+static struct icf_vrow row_of(const struct icf_vclaim *c, const struct walk *w, uint32_t u,
+			      uint64_t cu)
+{
+	const struct icf_vunit *x = &c->unit.data[u];
+	return (struct icf_vrow){ .addr = x->body + (w->addr - x->old),
+				  .line = (int)w->s.line,
+				  .col = (int)w->s.col,
+				  .flags = w->s.flags,
+				  .isa = w->s.isa,
+				  .disc = w->s.disc,
+				  .unit = u,
+				  .cu = cu };
+}
+
+/* A walk over the rows of unit U in IN's table. */
+struct keeping {
+	struct icf_vdebug *d;
+	struct files *files;
+	uint64_t cu, from;
+	uint32_t u;
+};
+
+/* Keeps ROW of the file that W names, for folded.c. */
+static void keep_row(const struct keeping *k, const struct walk *w, struct icf_vrow row)
+{
+	row.file = name_of(k->files, k->from, w->s.file);
+	if (!row.file)
+		k->d->group.nomem = true;
+	else
+		icf_vrows_add(&k->d->group, &row);
+}
+
+/* Keeps what is needed of the row at which W is: like expect_rows() of lines.c. */
+static void keep_one(const struct keeping *k, const struct walk *w)
+{
+	const struct icf_vclaim *c = &k->d->v->claim;
+	const struct icf_vunit *x = &c->unit.data[k->u];
+	struct icf_vrow row = row_of(c, w, k->u, k->cu);
+	const bool grouped = icf_vlines_grouped(k->d->v, k->u);
+	if (w->end) {
+		row.optional = row.used = true;
+		if (grouped)
+			keep_row(k, w, row);
+		return;
+	}
+	k->d->log->checked[ICF_VC_LINE]++;
+	/* Behind the last instruction it describes nothing. */
+	row.optional = w->addr == x->end;
+	if (grouped)
+		keep_row(k, w, row);
+	if (!row.optional && !icf_vplace_add(&k->d->place, k->u, w->addr - x->old, ICF_VP_ROW))
+		k->d->log->nomem = true;
+	const uint32_t prev = w->addr == x->old ? icf_v_find_end(c, w->addr) : k->u;
+	if (prev == ICF_V_NONE || prev == k->u || !icf_vlines_grouped(k->d->v, prev))
+		return;
+	/* At the end of a function that shares its code, without code of its own there. */
+	row = row_of(c, w, prev, k->cu);
+	row.optional = true;
+	keep_row(k, w, row);
+}
+
+void icf_vd_lines_keep_moved(struct icf_vdebug *d, uint64_t cu, uint64_t from)
+{
+	struct files files = { .d = d };
+	struct keeping k = { d, &files, cu, from, ICF_V_NONE };
+	struct table t;
+	bool ok = open_table(icf_vd_section(&d->in, ".debug_line"), from, &t);
+	while (ok && elfrw_rbuf_left(&t.r)) {
+		struct walk w = begin(&t);
+		while (!w.end && (ok = next_row(&w))) {
+			if (w.at && (w.row || w.end) && k.u == ICF_V_NONE)
+				k.u = icf_v_find(&d->v->claim, elfrw_get64(w.at));
+			if (k.u != ICF_V_NONE)
+				keep_one(&k, &w);
+		}
+		k.u = ICF_V_NONE;
+	}
+	d->group.nomem |= files.h.nomem;
+	VEC_FREE(&files.h.dir);
+	VEC_FREE(&files.h.file);
+	free(files.whole);
 }

@@ -32,52 +32,39 @@ static void drop_dots(char *path)
 	*to = 0;
 }
 
-/* The same, with a full file name that outlives the handle: units differ in the base of their
- * names.  libdw puts a unit's directory before the names of files in directory 0 only.  If that
- * directory is relative itself, the name may already begin with it. */
-void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
+/* libdw puts a unit's directory before the names of files in directory 0 only.  If that directory
+ * is relative itself, the name may already begin with it. */
+const char *icf_vrows_whole(struct icf_vdebug *d, const char *file)
 {
 	static const char none[] = "";
-	const char *dir = d->comp_dir ? d->comp_dir : none;
-	/* Rows of a function mostly name one file, by one string of libdw. */
-	if (d->kept_name && r.file == d->kept_file && dir == d->kept_dir) {
-		r.file = d->kept_name;
-		icf_vrows_add(s, &r);
-		return;
-	}
-	const char *file = r.file;
+	const char *dir = d->comp_dir ? d->comp_dir : none, *ret;
 	size_t n = strlen(dir);
-	bool has = r.file[0] == '/' || !n ||
-		   (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
+	bool has = file[0] == '/' || !n ||
+		   (dir[0] != '/' && strncmp(file, dir, n) == 0 && file[n] == '/');
 	char *whole = NULL;
-	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/",
-		     r.file) < 0)
+	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/", file) <
+	    0)
 		whole = NULL;
 	if (whole && whole[0] != '/')
 		drop_dots(whole);
-	r.file = whole ? icf_vnames_get(d->names, whole) : NULL;
+	ret = whole ? icf_vnames_get(d->names, whole) : NULL;
 	free(whole);
-	d->kept_file = file;
-	d->kept_dir = dir;
-	d->kept_name = r.file;
+	return ret;
+}
+
+void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
+{
+	/* Rows of a function mostly name one file, by one string of libdw. */
+	if (!d->kept_name || r.file != d->kept_file || d->comp_dir != d->kept_dir) {
+		d->kept_file = r.file;
+		d->kept_dir = d->comp_dir;
+		d->kept_name = icf_vrows_whole(d, r.file);
+	}
+	r.file = d->kept_name;
 	if (!r.file)
 		s->nomem = true;
 	else
 		icf_vrows_add(s, &r);
-}
-
-/* Is ADDR of IN in code that units share, or at the end of such code?  *NEAR: the unit of the
- * address before, which is in no such unit; or NULL. */
-static bool is_shared(const struct icf_v *v, uint64_t addr, const struct icf_vunit **near)
-{
-	if (*near && addr > (*near)->old && addr < (*near)->end)
-		return false;
-	uint32_t u = icf_v_find(&v->claim, addr), last = icf_v_find_end(&v->claim, addr);
-	if ((u != ICF_V_NONE && icf_vlines_grouped(v, u)) ||
-	    (last != ICF_V_NONE && icf_vlines_grouped(v, last)))
-		return true;
-	*near = u != ICF_V_NONE ? &v->claim.unit.data[u] : NULL;
-	return false;
 }
 
 /* Reads what L says besides its address, its line and whether it is an end. */
@@ -100,14 +87,13 @@ static void read_row(Dwarf_Line *l, struct icf_vrow *r)
 	dwarf_linediscriminator(l, &r->disc);
 }
 
-bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu, bool shared,
+bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
 		    struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
 	Dwarf_Attribute attr;
 	Dwarf_Word off;
 	size_t n;
-	const struct icf_vunit *near = NULL;
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
 	ret->told = ret->odd = ret->hides = false;
@@ -125,8 +111,7 @@ bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die
 		dwarf_lineno(l, &r.line);
 		if (!dwarf_lineendsequence(l, &end) && end)
 			r.flags |= ICF_VROW_END;
-		if (!shared || is_shared(v, addr, &near))
-			read_row(l, &r);
+		read_row(l, &r);
 		ret->v.data[ret->v.len++] = r;
 	}
 	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&

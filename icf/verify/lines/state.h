@@ -8,9 +8,10 @@ void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r);
 /* The same, with a full file name that outlives the handle: units differ in the base of their
  * names. */
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r);
-/* All rows in libdw's order; false: there is no table.  SHARED: of IN's rows outside of code that
- * units share only address, line and end are wanted. */
-bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu, bool shared,
+/* The full name of FILE of the current unit, owned by D->names; NULL: no memory. */
+const char *icf_vrows_whole(struct icf_vdebug *d, const char *file);
+/* All rows in libdw's order; false: there is no table. */
+bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
 		    struct icf_vrows *ret);
 /* Does U of IN share its code? */
 static inline bool icf_vlines_grouped(const struct icf_v *v, uint32_t u)
