@@ -44,8 +44,10 @@ struct job {
 	struct icf_v *v;
 	struct part *part;
 	const uint32_t *decided;
-	bool lines, calls; /* OUT has debug information */
+	bool lines; /* OUT has debug information */
 	enum dwr_policy policy;
+	size_t n;
+	const struct icf_vaside *aside;
 };
 
 /* A counting sort, 16 bits at a time: there are about a million places. */
@@ -296,6 +298,8 @@ static bool is_implied(const struct job *job, struct part *p, uint32_t u, uint32
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
 	struct job *job = arg;
+	if (i == job->n)
+		return job->aside->fn(job->aside->arg);
 	struct part *p = &job->part[i];
 	struct icf_vplaces *list = p->place;
 	p->log.max = job->v->log.max;
@@ -385,18 +389,18 @@ static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t thread
 	return NULL;
 }
 
-struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *place, size_t n)
+struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *place, size_t n,
+					const uint32_t *decided, const struct icf_vaside *aside)
 {
 	struct job job = { .v = v,
-			   .policy =
-				   v->claim.has_note ? v->claim.note.policy : DWR_FOLDED_OVERLAY };
-	uint32_t *decided = NULL;
-	job.lines = icf_v_has_debug(&v->claim.out);
+			   .decided = decided,
+			   .policy = v->claim.has_note ? v->claim.note.policy : DWR_FOLDED_OVERLAY,
+			   .lines = icf_v_has_debug(&v->claim.out),
+			   .aside = aside };
 	/* Without debug information most of the work is to read the symbols: once, not by each
 	 * thread. */
 	ELFRW_TRY(join(place, &n, job.lines ? v->threads : 1));
-	ELFRW_TRY(icf_v_resolve_calls(v, &decided));
-	job.decided = decided;
+	job.n = n;
 	job.part = calloc(n, sizeof *job.part);
 	struct elfrw_err *err = job.part ? deal(v, place, n, job.lines) : &elfrw_err_nomem;
 	for (size_t p = 0; p < n && job.part; p++) {
@@ -404,7 +408,7 @@ struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *pla
 		job.part[p].place = &place[p];
 	}
 	if (!err)
-		err = elfrw_parallel(v->threads, n, check_part, &job);
+		err = elfrw_parallel(v->threads, n + 1, check_part, &job);
 	for (size_t p = 0; p < n && job.part; p++) {
 		struct part *x = &job.part[p];
 		v->places_undecided += x->undecided;
@@ -415,6 +419,5 @@ struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *pla
 		dwr_sym_close(x->out.sym);
 	}
 	free(job.part);
-	free(decided);
 	return err;
 }

@@ -23,7 +23,8 @@
 
 struct job {
 	struct icf_v *v;
-	const struct icf_vdwarf *in, *out; /* of the whole files */
+	struct icf_vdwarf *in, *out; /* of the whole files */
+	uint32_t *decided;           /* icf_v_resolve_calls(); owned */
 	struct icf_vdebug *part;
 	struct icf_vlog *log;
 	uint64_t *first; /* by part: offset of its first unit, counted through .debug_info and
@@ -145,9 +146,31 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 	return NULL;
 }
 
-static struct elfrw_err *check_part(void *arg, size_t p)
+/* Checks the call tables, which need nothing of the parts, and the handles of the whole files,
+ * which no part uses. */
+static struct elfrw_err *check_calls(struct job *job)
+{
+	ELFRW_TRY(icf_v_check_calls(job->v, job->in, job->out));
+	return icf_v_resolve_calls(job->v, &job->decided);
+}
+
+/* The same, beside the parts.  Nothing else writes to the common log meanwhile. */
+static struct elfrw_err *check_calls_beside(struct job *job)
 {
 	int was = errno; /* errno of earlier steps, if this is the caller's thread */
+	errno = 0;
+	struct elfrw_err *err = icf_v_unless_nomem(job->v, &job->v->log, check_calls(job));
+	if (errno != ENOMEM)
+		errno = was;
+	return err;
+}
+
+static struct elfrw_err *check_part(void *arg, size_t i)
+{
+	if (!i)
+		return check_calls_beside(arg);
+	const size_t p = i - 1;
+	int was = errno;
 	errno = 0;
 	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
 	d->in.file.fd = d->out.file.fd = -1;
@@ -265,49 +288,82 @@ static struct elfrw_err *check_whole(struct icf_vdebug *all)
 	return icf_vd_tables(all);
 }
 
-static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out,
-				   struct icf_vplaces *place, size_t n_parts)
+/* The comparison of the debug information of both files. */
+struct comparison {
+	struct icf_v *v;
+	struct icf_vdwarf in, out;
+	struct job job;
+	struct icf_vdebug all; /* the results of all parts */
+	struct icf_voverlay *overlay;
+	size_t n_parts;
+	bool done; /* the parts are compared */
+};
+
+static struct elfrw_err *run_parts(struct comparison *c, struct icf_vplaces *place)
 {
-	struct job job = { .v = v, .in = in, .out = out, .n = n_parts };
-	struct icf_voverlay *overlay = NULL;
-	struct icf_vdebug all = { .v = v,
-				  .log = &v->log,
-				  .policy = v->claim.has_note ? v->claim.note.policy
-							      : DWR_FOLDED_OVERLAY,
-				  .in = *in,
-				  .out = *out };
-	struct elfrw_err *err = icf_voverlay_read(v, &overlay, &all.n_overlay);
-	all.overlay = overlay;
-	if (!err)
-		err = make_parts(&job, &all);
-	if (!err) {
-		cut_units(in, &job);
-		err = elfrw_parallel(v->threads, job.n, check_part, &job);
+	struct icf_v *v = c->v;
+	struct job *job = &c->job;
+	struct icf_vdebug *all = &c->all;
+	*all = (struct icf_vdebug){ .v = v,
+				    .log = &v->log,
+				    .policy = v->claim.has_note ? v->claim.note.policy
+								: DWR_FOLDED_OVERLAY,
+				    .in = c->in,
+				    .out = c->out };
+	job->n = c->n_parts;
+	ELFRW_TRY(icf_voverlay_read(v, &c->overlay, &all->n_overlay));
+	all->overlay = c->overlay;
+	ELFRW_TRY(make_parts(job, all));
+	cut_units(&c->in, job);
+	struct elfrw_err *err = elfrw_parallel(v->threads, job->n + 1, check_part, job);
+	for (size_t p = 0; p < job->n; p++) {
+		struct elfrw_err *e = merge_part(all, &job->part[p], &place[p]);
+		if (err)
+			elfrw_err_free(e);
+		else
+			err = e;
 	}
-	/* Without memory, the last parts were not made. */
-	for (size_t p = 0; p < job.n && job.part && job.part[p].log; p++) {
-		struct elfrw_err *e = merge_part(&all, &job.part[p], &place[p]);
-		err = err ? err : e;
-	}
-	if (!err)
-		err = check_whole(&all);
-	VEC_FREE(&all.owner);
-	VEC_FREE(&all.group.v);
-	VEC_FREE(&all.artificial.v);
-	free_parts(&job, n_parts);
-	free(overlay);
+	c->done = !err;
 	return err;
 }
 
-struct elfrw_err *icf_v_check_debug(struct icf_v *v)
+/* What is left to do beside the symbolizer. */
+static struct elfrw_err *finish(void *arg)
 {
-	struct icf_vdwarf in = { .file.fd = -1 }, out = { .file.fd = -1 };
-	struct icf_vplaces place[MAX_PARTS] = { 0 };
-	size_t n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD
-								   : MAX_PARTS;
+	struct comparison *c = arg;
+	int was = errno;
+	errno = 0;
+	struct elfrw_err *err =
+		icf_v_unless_nomem(c->v, &c->v->log, c->done ? check_whole(&c->all) : NULL);
+	if (errno != ENOMEM)
+		errno = was;
+	return err;
+}
+
+static void free_comparison(struct comparison *c)
+{
+	VEC_FREE(&c->all.owner);
+	VEC_FREE(&c->all.group.v);
+	VEC_FREE(&c->all.artificial.v);
+	free_parts(&c->job, c->n_parts);
+	free(c->job.decided);
+	free(c->overlay);
+	icf_vdwarf_close(&c->in);
+	icf_vdwarf_close(&c->out);
+}
+
+static struct elfrw_err *open_side(void *arg, size_t i)
+{
+	struct comparison *c = arg;
+	return icf_vdwarf_open(c->v, i ? &c->v->claim.out : &c->v->claim.in, NULL,
+			       i ? &c->out : &c->in);
+}
+
+/* Reports sections of debug information that OUT lacks; true: there is debug information to be
+ * compared.  All or nothing: it may be stripped as a whole. */
+static bool check_sections(struct icf_v *v)
+{
 	bool any = false;
-	struct elfrw_err *err = NULL;
-	/* All or nothing: debug information may be stripped as a whole. */
 	for (uint32_t i = 1; i < v->claim.in.n_sections; i++)
 		any |= v->claim.to_out[i] &&
 		       (strcmp(v->claim.in.section[i].name, ".debug_info") == 0 ||
@@ -319,38 +375,53 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 				     "section: %s: expected in the output, found nothing",
 				     v->claim.in.section[i].name);
 	}
+	return any;
+}
+
+/* Opens both files and compares their units. */
+static struct elfrw_err *compare_units(struct comparison *c, struct icf_vplaces *place)
+{
+	struct icf_v *v = c->v;
+	const bool any = check_sections(v);
 	elf_version(EV_CURRENT);
-	err = icf_vdwarf_open(v, &v->claim.in, NULL, &in);
-	if (!err)
-		err = icf_vdwarf_open(v, &v->claim.out, NULL, &out);
-	if (!err && any)
-		err = icf_vd_bound(&in, &v->claim.in);
-	if (!err && any)
-		err = icf_vd_bound(&out, &v->claim.out);
-	if (!err && any && !in.dw)
-		err = elfrw_error("%s: libdw cannot read its debug information: %s",
-				  v->claim.in.path, in.why ? in.why : dwarf_errmsg(-1));
-	else if (!err && any && !out.dw)
+	ELFRW_TRY(elfrw_parallel(v->threads, 2, open_side, c));
+	if (any) {
+		ELFRW_TRY(icf_vd_bound(&c->in, &v->claim.in));
+		ELFRW_TRY(icf_vd_bound(&c->out, &v->claim.out));
+	}
+	if (any && !c->in.dw)
+		return elfrw_error("%s: libdw cannot read its debug information: %s",
+				   v->claim.in.path, c->in.why ? c->in.why : dwarf_errmsg(-1));
+	if (any && c->out.dw)
+		return run_parts(c, place);
+	if (any)
 		icf_vlog_bad(&v->log, ICF_VC_DIE,
 			     "debug information: expected some that libdw reads, found: %s",
-			     out.why ? out.why : dwarf_errmsg(-1));
-	else if (!err && any)
-		err = run_parts(v, &in, &out, place, n_parts);
-	if (!any && v->claim.has_note && v->claim.note.artificial_unit != UINT64_MAX)
+			     c->out.why ? c->out.why : dwarf_errmsg(-1));
+	else if (v->claim.has_note && v->claim.note.artificial_unit != UINT64_MAX)
 		icf_vlog_bad(
 			&v->log, ICF_VC_NOTE,
 			"artificial unit: expected none without debug information, found 0x%llx",
 			ICF_VX(v->claim.note.artificial_unit));
-	if (!err)
-		err = icf_v_check_calls(v, &in, &out);
-	icf_vdwarf_close(&in);
-	icf_vdwarf_close(&out);
+	return check_calls(&c->job);
+}
+
+struct elfrw_err *icf_v_check_debug(struct icf_v *v)
+{
+	struct icf_vplaces place[MAX_PARTS] = { 0 };
+	struct comparison c = { .v = v, .in.file.fd = -1, .out.file.fd = -1 };
+	c.n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD
+							      : MAX_PARTS;
+	c.job = (struct job){ .v = v, .in = &c.in, .out = &c.out };
+	struct elfrw_err *err = compare_units(&c, place);
 	/* The symbolizer maps the files itself. */
 	elfrw_image_forget(&v->claim.in);
 	elfrw_image_forget(&v->claim.out);
 	if (!err)
-		err = icf_v_check_symbolize(v, place, n_parts);
-	for (size_t p = 0; p < n_parts; p++)
+		err = icf_v_check_symbolize(v, place, c.n_parts, c.job.decided,
+					    &(struct icf_vaside){ finish, &c });
+	free_comparison(&c);
+	for (size_t p = 0; p < c.n_parts; p++)
 		VEC_FREE(&place[p].v);
 	return err;
 }
