@@ -10,8 +10,13 @@
  * elsewhere: each DIE has the image of its ranges (range.c), each row is at the image of its place
  * (lines.c), and no other DIE or row claims such code, or it would be wrong there.  The symbolizer,
  * which is the same for both files, then finds the same at the same distance from the function's
- * start.  So there only the start of each function is asked for, and each 256th place besides. With
- * overlapping ranges and rows (the policy `alias`) all places are asked for.
+ * start.  So there only one start in four is asked for, and one place in 256 besides.
+ *
+ * In shared code the answers for rows and calls follow in the same way: the note has, for each
+ * function, what its DIEs lost (range.c, overlay.c), and its rows are those of the kept function or
+ * stand where the note says (folded.c, own_rows.c).  So there the starts are asked for, one call in
+ * four, and one row in 16.  With overlapping ranges and rows (the policy `alias`) and without debug
+ * information all places are asked for.
  *
  * The places are in the order of IN's code, so that both symbolizers find most data in their
  * caches.  Each thread has its own part and handles.  Cost: some microseconds for each place that
@@ -33,7 +38,6 @@ struct part {
 	struct icf_vplaces *place;
 	struct icf_vlog log;
 	struct side in, out;
-	uint64_t implied;                 /* places whose answers others imply */
 	const char *same_in, *same_out;   /* two names that were compared and are equal */
 	const char *alias_in, *alias_out; /* two names of one function */
 	uint32_t row_unit;                /* the last unit with a row so far */
@@ -282,17 +286,31 @@ static void forget(const struct side *s)
 }
 
 #define REMEMBERED 512 /* places */
-#define EACH       256 /* of the places in code that nothing shares */
+/* Of so many places in code that nothing shares, starts of such code, calls in shared code, and
+ * rows there, one is asked for. */
+enum { EACH_INSIDE = 256, EACH_START = 4, EACH_CALL = 4, EACH_ROW = 16 };
 
-/* May the place at OFF of unit U be left out?  See the first comment. */
-static bool is_implied(const struct job *job, struct part *p, uint32_t u, uint32_t off)
+/* Picks one of EACH places, whatever the parts are. */
+static bool is_picked(uint32_t u, uint32_t off, unsigned each)
+{
+	return (((uint64_t)u << 32 | off) * UINT64_C(0x9e3779b97f4a7c15) >> 40) % each == 0;
+}
+
+/* May the place at OFF of unit U, of these kinds, be left out?  See the first comment. */
+static bool is_implied(const struct job *job, const struct part *p, uint32_t u, uint32_t off,
+		       unsigned kinds)
 {
 	const struct icf_vclaim *c = &p->v->claim;
 	const struct icf_vunit *x = &c->unit.data[u];
 	bool shared = x->shared || x->thunk || (x->flags & ICF_V_FOLDED) ||
 		      (c->has_note && c->note.unit_member[u] != UINT32_MAX);
-	return off && !shared && job->lines && job->policy != DWR_FOLDED_ALIAS &&
-	       ++p->implied % EACH != 0;
+	if (!job->lines || job->policy == DWR_FOLDED_ALIAS)
+		return false;
+	if (!shared)
+		return !is_picked(u, off, off ? EACH_INSIDE : EACH_START);
+	if (!off || job->policy != DWR_FOLDED_OVERLAY || !c->has_note)
+		return false;
+	return !is_picked(u, off, kinds & 1u << ICF_VP_CALL ? EACH_CALL : EACH_ROW);
 }
 
 static struct elfrw_err *check_part(void *arg, size_t i)
@@ -316,7 +334,7 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 			kinds |= 1u << (list->v.data[k] & 3);
 		if (kinds & 1u << ICF_VP_ROW)
 			p->row_unit = u;
-		if (is_implied(job, p, u, off))
+		if (is_implied(job, p, u, off, kinds))
 			continue;
 		if (++asked % REMEMBERED == 0) {
 			forget(&p->in);

@@ -314,6 +314,7 @@ static struct elfrw_err *run_parts(struct comparison *c, struct icf_vplaces *pla
 	ELFRW_TRY(icf_voverlay_read(v, &c->overlay, &all->n_overlay));
 	all->overlay = c->overlay;
 	ELFRW_TRY(make_parts(job, all));
+	all->names = job->part[0].names;
 	cut_units(&c->in, job);
 	struct elfrw_err *err = elfrw_parallel(v->threads, job->n + 1, check_part, job);
 	for (size_t p = 0; p < job->n; p++) {

@@ -40,6 +40,7 @@ struct icf_vdebug {
 	struct icf_vnames *names;
 	uint64_t own_program; /* offset in OUT's .debug_line of the artificial table's first opcode;
 				 0: not read */
+	uint64_t own_table;   /* if it is read: its place */
 	uint64_t own_text;    /* bytes at the end of OUT's .debug_line_str that only the
 				 artificial table needs */
 	const char *comp_dir; /* of the current unit */

@@ -3,7 +3,7 @@
  * there. */
 #include "elfrw/base/search.h"
 #include "icf/verify/lines/lines.h"
-#include "icf/verify/lines/state.h"
+#include "icf/verify/lines/walk.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,12 +134,14 @@ static const struct icf_vrow *find_gap(const struct icf_vrows *art, struct run r
 
 /* Checks the rows of the folded function U, which begin at I of the group's, and returns the index
  * behind them.  Adds them to ALL. */
-static size_t check_folded(struct icf_vdebug *d, uint32_t u, size_t i, struct icf_vrows *all)
+static size_t check_folded(struct icf_vdebug *d, struct icf_vline_own *own, uint32_t u, size_t i,
+			   struct icf_vrows *all)
 {
 	const struct icf_v *v = d->v;
 	struct icf_vrows *group = &d->group;
 	char x[400], name[200];
 	bool certain = false, same = false, there = false;
+	const size_t first = i;
 	const struct icf_vrow *missing = NULL;
 	/* Several tables may describe a function that the linker kept once; one of them
 	 * must be correct. */
@@ -157,6 +159,8 @@ static size_t check_folded(struct icf_vdebug *d, uint32_t u, size_t i, struct ic
 	}
 	if (certain)
 		check_status(d, u, same);
+	if (certain && there)
+		icf_vline_own_check(d, own, u, group->v.data + first, i - first);
 	if (certain && !same && !there)
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
@@ -222,18 +226,21 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	uint8_t *told = calloc(v->claim.unit.len + 1, 1);
 	if (!told)
 		return &elfrw_err_nomem;
+	struct icf_vline_own table;
+	icf_vline_own_open(d, &table);
 	icf_vrows_sort(group, icf_vrow_by_unit);
 	icf_vrows_sort(art, icf_vrow_by_all);
 	for (size_t i = 0; i < group->v.len;) {
 		uint32_t u = group->v.data[i].unit;
 		if (v->claim.unit.data[u].flags & ICF_V_FOLDED) {
 			told[u] = FOLDED_ROWS;
-			i = check_folded(d, u, i, &all);
+			i = check_folded(d, &table, u, i, &all);
 		} else {
 			told[u] = KEPT_ROWS;
 			i += run_at(group, i).n;
 		}
 	}
+	icf_vline_own_close(&table);
 	check_others(d, told);
 	free(told);
 	icf_vrows_sort(&all, icf_vrow_by_all);

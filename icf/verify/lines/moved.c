@@ -23,153 +23,9 @@
  *
  * Cost: one pass over OUT's table, two over IN's. */
 #include "icf/verify/lines/lines.h"
-#include "icf/verify/lines/program.h"
-#include "icf/verify/lines/state.h"
-#include <dwarf.h>
+#include "icf/verify/lines/walk.h"
 #include <stdlib.h>
 #include <string.h>
-
-struct table {
-	struct elfrw_rbuf r; /* from the first operation to the end */
-	unsigned step;       /* of addresses */
-	unsigned base, range;
-	int line_base;
-	bool stmt; /* default_is_stmt */
-};
-
-/* Reads the header of the table at OFF of DATA; false: it is not a usual one. */
-static bool open_table(const Elf_Data *data, uint64_t off, struct table *t)
-{
-	struct elfrw_rbuf r = elfrw_rbuf(data ? data->d_buf : NULL, data ? data->d_size : 0);
-	elfrw_rbuf_seek(&r, off);
-	uint64_t size = elfrw_rbuf_u32(&r);
-	bool wide = size == 0xffffffff;
-	if (wide)
-		size = elfrw_rbuf_u64(&r);
-	const uint8_t *unit = elfrw_rbuf_take(&r, size);
-	struct icf_vline_program h;
-	if (!unit)
-		return false;
-	t->r = elfrw_rbuf(unit, size);
-	if (!icf_vline_program(&t->r, wide, &h) || !elfrw_rbuf_ok(&t->r) || h.version < 2 ||
-	    h.version > 5 || !h.base || h.base > sizeof icf_vline_lengths + 1 ||
-	    memcmp(h.length, icf_vline_lengths, h.base - 1) != 0)
-		return false;
-	/* Before the lengths: minimum_instruction_length, from version 4 on
-	 * maximum_operations_per_instruction, default_is_stmt, line_base, line_range,
-	 * opcode_base. */
-	const uint8_t *p = h.length - 4;
-	t->step = p[h.version >= 4 ? -2 : -1];
-	t->stmt = p[0];
-	t->line_base = (int8_t)p[1];
-	t->range = p[2];
-	t->base = h.base;
-	return t->range && (h.version < 4 || p[-1] == 1);
-}
-
-/* What a row says, besides its address. */
-struct says {
-	uint32_t file, line, col, disc, isa, flags;
-};
-
-/* A walk over the rows of a sequence (DWARF 5, section 6.2.2). */
-struct walk {
-	struct table *t;
-	struct says s;     /* at a row; what is for one row only is reset behind it */
-	uint64_t addr;     /* the same */
-	const uint8_t *at; /* the operand of DW_LNE_set_address; NULL: not yet there */
-	bool row, end;     /* it is at a row, at the end */
-};
-
-static struct walk begin(struct table *t)
-{
-	return (struct walk){ .t = t,
-			      .s = { .file = 1, .line = 1, .flags = t->stmt ? ICF_VROW_STMT : 0 } };
-}
-
-/* A number of an operation, which libdw has as 32 bits; false: it has more. */
-static bool number(struct walk *w, uint32_t *ret)
-{
-	uint64_t n = elfrw_rbuf_uleb(&w->t->r);
-	*ret = (uint32_t)n;
-	return n <= UINT32_MAX;
-}
-
-/* Takes an extended operation, behind its 0 byte; false: it is not one of a usual sequence. */
-static bool extended(struct walk *w)
-{
-	uint64_t n = elfrw_rbuf_uleb(&w->t->r);
-	const uint8_t *ext = elfrw_rbuf_take(&w->t->r, n);
-	if (!ext || !n)
-		return false;
-	struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
-	switch (*ext) {
-	case DW_LNE_end_sequence: w->end = true; break;
-	case DW_LNE_set_discriminator: w->s.disc = (uint32_t)elfrw_rbuf_uleb(&operand); break;
-	case DW_LNE_set_address:
-		if (w->at)
-			return false;
-		w->at = operand.pos;
-		w->addr = elfrw_rbuf_u64(&operand);
-		break;
-	default: return false;
-	}
-	return elfrw_rbuf_ok(&operand) && !elfrw_rbuf_left(&operand);
-}
-
-/* Takes the operands of the standard opcode OP; false: it is not known, or goes too far. */
-static bool standard(struct walk *w, unsigned op)
-{
-	const struct table *t = w->t;
-	uint32_t n;
-	switch (op) {
-	case DW_LNS_copy: return w->row = true;
-	case DW_LNS_advance_pc:
-		if (!number(w, &n))
-			return false;
-		w->addr += (uint64_t)n * t->step;
-		return w->at;
-	case DW_LNS_const_add_pc:
-		w->addr += (uint64_t)((255 - t->base) / t->range * t->step);
-		return w->at;
-	case DW_LNS_fixed_advance_pc: w->addr += elfrw_rbuf_u16(&w->t->r); return w->at;
-	case DW_LNS_advance_line: w->s.line += (uint32_t)elfrw_rbuf_sleb(&w->t->r); return true;
-	case DW_LNS_set_file: return number(w, &w->s.file);
-	case DW_LNS_set_column: return number(w, &w->s.col);
-	case DW_LNS_set_isa: return number(w, &w->s.isa);
-	case DW_LNS_negate_stmt: w->s.flags ^= ICF_VROW_STMT; return true;
-	case DW_LNS_set_basic_block: w->s.flags |= ICF_VROW_BLOCK; return true;
-	case DW_LNS_set_prologue_end: w->s.flags |= ICF_VROW_PROLOGUE; return true;
-	case DW_LNS_set_epilogue_begin: w->s.flags |= ICF_VROW_EPILOGUE; return true;
-	default: return false;
-	}
-}
-
-/* Goes to the next row, or to the end; false: the sequence is of another kind.  Addresses never go
- * back. */
-static bool next_row(struct walk *w)
-{
-	struct table *t = w->t;
-	if (w->row) {
-		w->s.flags &= ICF_VROW_STMT;
-		w->s.disc = 0;
-		w->row = false;
-	}
-	uint64_t from = w->addr;
-	while (!w->row && !w->end) {
-		unsigned op = elfrw_rbuf_u8(&t->r);
-		if (!elfrw_rbuf_ok(&t->r))
-			return false;
-		if (op >= t->base) {
-			op -= t->base;
-			w->addr += op / t->range * t->step;
-			w->s.line += (uint32_t)(t->line_base + (int)(op % t->range));
-			w->row = true;
-		} else if (op ? !standard(w, op) : !extended(w))
-			return false;
-	}
-	return elfrw_rbuf_ok(&t->r) && w->at && w->addr >= from;
-}
 
 /* A sequence: its address, that of its end, and its bytes, N before the address and M behind. */
 struct sequence {
@@ -181,13 +37,13 @@ struct sequence {
 };
 
 /* Takes the next sequence of T; false: it is of another kind. */
-static bool take_sequence(struct table *t, struct sequence *s)
+static bool take_sequence(struct icf_vline_ops *t, struct sequence *s)
 {
-	struct walk w = begin(t);
+	struct icf_vline_walk w = icf_vline_begin(t);
 	uint64_t first = UINT64_MAX, row = UINT64_MAX;
 	*s = (struct sequence){ .r = t->r };
 	while (!w.end) {
-		if (!next_row(&w))
+		if (!icf_vline_next(&w))
 			return false;
 		if (w.row)
 			row = w.addr;
@@ -211,7 +67,7 @@ struct place {
 };
 
 /* Has OUT's table B next the bytes of S, but for the address, which P says?  Then takes them. */
-static bool take_same(const struct sequence *s, const struct place *place, struct table *b)
+static bool take_same(const struct sequence *s, const struct place *place, struct icf_vline_ops *b)
 {
 	struct elfrw_rbuf r = b->r;
 	const uint8_t *p = elfrw_rbuf_take(&r, s->n + 8 + s->m), *q = s->r.pos;
@@ -222,7 +78,7 @@ static bool take_same(const struct sequence *s, const struct place *place, struc
 	return true;
 }
 
-static bool same_place(const struct says *a, const struct says *b)
+static bool same_place(const struct icf_vline_says *a, const struct icf_vline_says *b)
 {
 	return a->file == b->file && a->line == b->line && a->col == b->col;
 }
@@ -230,29 +86,29 @@ static bool same_place(const struct says *a, const struct says *b)
 /* X is at a row of S or its end, Y at the end of OUT's sequence; LAST: the row before.  X may have
  * more rows at the end, which describe nothing; the end may have the place of any row there, or of
  * the last one. */
-static bool same_end(const struct sequence *s, struct walk *x, const struct walk *y,
-		     const struct says *last)
+static bool same_end(const struct sequence *s, struct icf_vline_walk *x,
+		     const struct icf_vline_walk *y, const struct icf_vline_says *last)
 {
 	bool same = same_place(last, &y->s);
 	for (;;) {
 		same |= same_place(&x->s, &y->s);
 		if (x->end)
 			return same;
-		if (x->addr != s->high || !next_row(x))
+		if (x->addr != s->high || !icf_vline_next(x))
 			return false;
 	}
 }
 
 /* Has OUT's table B next a sequence with the rows of S, which A has, moved to P?  Takes it. */
-static bool take_rows(const struct table *a, const struct sequence *s, const struct place *p,
-		      struct table *b)
+static bool take_rows(const struct icf_vline_ops *a, const struct sequence *s,
+		      const struct place *p, struct icf_vline_ops *b)
 {
-	struct table again = *a;
+	struct icf_vline_ops again = *a;
 	again.r = s->r;
-	struct walk x = begin(&again), y = begin(b);
-	struct says last = { 0 };
+	struct icf_vline_walk x = icf_vline_begin(&again), y = icf_vline_begin(b);
+	struct icf_vline_says last = { 0 };
 	for (bool below = false;; below |= x.addr < s->high) {
-		if (!next_row(&x) || !next_row(&y))
+		if (!icf_vline_next(&x) || !icf_vline_next(&y))
 			return false;
 		if (y.end)
 			return below && y.addr - p->want == s->high - s->low &&
@@ -298,7 +154,8 @@ static bool place_of(const struct icf_vclaim *c, const struct sequence *s, uint8
 	return true;
 }
 
-static bool are_moved(const struct icf_vclaim *c, struct table *a, struct table *b, uint8_t *begun)
+static bool are_moved(const struct icf_vclaim *c, struct icf_vline_ops *a, struct icf_vline_ops *b,
+		      uint8_t *begun)
 {
 	struct sequence s;
 	struct place p;
@@ -313,10 +170,10 @@ static bool are_moved(const struct icf_vclaim *c, struct table *a, struct table 
 bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to)
 {
 	const struct icf_vclaim *c = &d->v->claim;
-	struct table a, b;
+	struct icf_vline_ops a, b;
 	if (d->policy != DWR_FOLDED_OVERLAY ||
-	    !open_table(icf_vd_section(&d->in, ".debug_line"), from, &a) ||
-	    !open_table(icf_vd_section(&d->out, ".debug_line"), to, &b))
+	    !icf_vline_open(icf_vd_section(&d->in, ".debug_line"), from, &a) ||
+	    !icf_vline_open(icf_vd_section(&d->out, ".debug_line"), to, &b))
 		return false;
 	uint8_t *begun = calloc(c->unit.len + 1, 1);
 	d->log->nomem |= !begun;
@@ -325,55 +182,9 @@ bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to)
 	return ret;
 }
 
-/* The names of a table's files. */
-struct files {
-	struct icf_vdebug *d;
-	struct icf_vline_header h;
-	const char **whole; /* by number: the full names that were asked for; NULL: not yet */
-	bool read;
-};
-
-/* The name of file N as libdw makes it: with its directory. */
-static char *make_name(const struct files *f, uint32_t n)
-{
-	const struct icf_vline_header *h = &f->h;
-	const bool old = h->version < 5;
-	char *ret = NULL;
-	if (old && !n)
-		return strdup("???");
-	if (n - old >= h->file.len)
-		return strdup("??");
-	const struct icf_vline_file *x = &h->file.data[n - old];
-	const char *dir = old && !x->dir              ? f->d->comp_dir
-			  : x->dir - old < h->dir.len ? h->dir.data[x->dir - old]
-						      : NULL;
-	if (x->name[0] == '/' || !dir || !*dir)
-		return strdup(x->name);
-	return asprintf(&ret, "%s/%s", dir, x->name) < 0 ? NULL : ret;
-}
-
-/* The full name of file N of the table at FROM; NULL: no memory. */
-static const char *name_of(struct files *f, uint64_t from, uint32_t n)
-{
-	if (!f->read) {
-		const struct icf_vtexts texts = icf_vtexts_of(&f->d->in);
-		f->read = true;
-		if (!icf_vline_header(&texts, from, &f->h))
-			f->h.file.len = 0;
-		f->whole = calloc(f->h.file.len + 2, sizeof *f->whole);
-	}
-	const size_t i = n <= f->h.file.len ? n : f->h.file.len + 1;
-	if (!f->whole || f->whole[i])
-		return f->whole ? f->whole[i] : NULL;
-	char *name = make_name(f, n);
-	f->whole[i] = name ? icf_vrows_whole(f->d, name) : NULL;
-	free(name);
-	return f->whole[i];
-}
-
 /* The row of IN that W is at, as a row in the copy of unit U, of table CU. */
-static struct icf_vrow row_of(const struct icf_vclaim *c, const struct walk *w, uint32_t u,
-			      uint64_t cu)
+static struct icf_vrow row_of(const struct icf_vclaim *c, const struct icf_vline_walk *w,
+			      uint32_t u, uint64_t cu)
 {
 	const struct icf_vunit *x = &c->unit.data[u];
 	return (struct icf_vrow){ .addr = x->body + (w->addr - x->old),
@@ -389,15 +200,15 @@ static struct icf_vrow row_of(const struct icf_vclaim *c, const struct walk *w, 
 /* A walk over the rows of unit U in IN's table. */
 struct keeping {
 	struct icf_vdebug *d;
-	struct files *files;
-	uint64_t cu, from;
+	struct icf_vline_names *files;
+	uint64_t cu;
 	uint32_t u;
 };
 
 /* Keeps ROW of the file that W names, for folded.c. */
-static void keep_row(const struct keeping *k, const struct walk *w, struct icf_vrow row)
+static void keep_row(const struct keeping *k, const struct icf_vline_walk *w, struct icf_vrow row)
 {
-	row.file = name_of(k->files, k->from, w->s.file);
+	row.file = icf_vline_name(k->files, w->s.file);
 	if (!row.file)
 		k->d->group.nomem = true;
 	else
@@ -405,7 +216,7 @@ static void keep_row(const struct keeping *k, const struct walk *w, struct icf_v
 }
 
 /* Keeps what is needed of the row at which W is: like expect_rows() of lines.c. */
-static void keep_one(const struct keeping *k, const struct walk *w)
+static void keep_one(const struct keeping *k, const struct icf_vline_walk *w)
 {
 	const struct icf_vclaim *c = &k->d->v->claim;
 	const struct icf_vunit *x = &c->unit.data[k->u];
@@ -435,13 +246,13 @@ static void keep_one(const struct keeping *k, const struct walk *w)
 
 void icf_vd_lines_keep_moved(struct icf_vdebug *d, uint64_t cu, uint64_t from)
 {
-	struct files files = { .d = d };
-	struct keeping k = { d, &files, cu, from, ICF_V_NONE };
-	struct table t;
-	bool ok = open_table(icf_vd_section(&d->in, ".debug_line"), from, &t);
+	struct icf_vline_names files = { .d = d, .texts = icf_vtexts_of(&d->in), .at = from };
+	struct keeping k = { d, &files, cu, ICF_V_NONE };
+	struct icf_vline_ops t;
+	bool ok = icf_vline_open(icf_vd_section(&d->in, ".debug_line"), from, &t);
 	while (ok && elfrw_rbuf_left(&t.r)) {
-		struct walk w = begin(&t);
-		while (!w.end && (ok = next_row(&w))) {
+		struct icf_vline_walk w = icf_vline_begin(&t);
+		while (!w.end && (ok = icf_vline_next(&w))) {
 			if (w.at && (w.row || w.end) && k.u == ICF_V_NONE)
 				k.u = icf_v_find(&d->v->claim, elfrw_get64(w.at));
 			if (k.u != ICF_V_NONE)
@@ -450,7 +261,5 @@ void icf_vd_lines_keep_moved(struct icf_vdebug *d, uint64_t cu, uint64_t from)
 		k.u = ICF_V_NONE;
 	}
 	d->group.nomem |= files.h.nomem;
-	VEC_FREE(&files.h.dir);
-	VEC_FREE(&files.h.file);
-	free(files.whole);
+	icf_vline_names_deinit(&files);
 }

@@ -229,6 +229,8 @@ struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit)
 	struct elfrw_err *err = NULL;
 	if (icf_vline_header(&texts, t.off, &h)) {
 		d->own_program = h.program;
+		d->own_table = t.off;
+		d->comp_dir = t.comp_dir;
 		err = check_texts(d, &texts, &h);
 		if (!err)
 			err = check_files(d, &h, t.comp_dir);
