@@ -47,7 +47,8 @@ BELOW = {
     "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
-    "icf/verify/debug": ["icf/verify", "icf/verify/lines", "icf/verify/calls"],  # it drives these two, which read debug information through it
+    "icf/verify/debug": ["icf/verify", "icf/verify/die", "icf/verify/lines", "icf/verify/calls"],  # it drives these, which read debug information through it
+    "icf/verify/die": ["icf/verify/debug", "icf/verify/lines"],
     "icf/verify/file": ["icf/verify"],
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/lines": ["icf/verify/debug"],

@@ -390,6 +390,66 @@ void mutate_note_sequences(struct ctx *c)
 	}
 }
 
+/* The operations of the last line table, which is the artificial unit's; or NULL. */
+static const uint8_t *own_program(struct ctx *c, const uint8_t **end)
+{
+	const struct elfrw_section *s = mutate_section(c, ".debug_line");
+	const uint8_t *ret = NULL;
+	struct elfrw_rbuf r = elfrw_rbuf(s ? s->data : NULL, s ? s->hdr.sh_size : 0);
+	while (elfrw_rbuf_left(&r) > 10) {
+		const uint64_t length = elfrw_rbuf_u32(&r);
+		struct elfrw_rbuf t = r;
+		elfrw_rbuf_skip(&r, length);
+		if (elfrw_rbuf_u16(&t) >= 5)
+			elfrw_rbuf_skip(&t, 2);
+		const uint64_t header = elfrw_rbuf_u32(&t);
+		elfrw_rbuf_skip(&t, header);
+		ret = elfrw_rbuf_ok(&r) && elfrw_rbuf_ok(&t) ? t.pos : NULL;
+		*end = r.pos;
+	}
+	return ret;
+}
+
+/* The number and the place of the sequences of M, in the text of the groups; NULL: it has no rows
+ * of its own, or no such place is found. */
+static const uint8_t *rows_of(const struct elfrw_section *s, const struct dwr_icfold_member *m,
+			      unsigned *size)
+{
+	const uint8_t *p = s->data + elfrw_get64(s->data + NOTE_FIXED + 24 * NOTE_GROUPS);
+	uint8_t text[16] = { (uint8_t)m->rows.n_seqs };
+	unsigned n = 1;
+	for (uint64_t v = m->rows.seq; v; v >>= 7)
+		text[n++] = (uint8_t)((v & 0x7f) | (v >> 7 ? 0x80 : 0));
+	*size = n;
+	return m->rows.status == DWR_NOTE_ROWS_OWN && m->rows.n_seqs < 0x7f
+		       ? memmem(p, elfrw_get64(s->data + NOTE_FIXED + 24 * NOTE_GROUPS + 8), text,
+				n)
+		       : NULL;
+}
+
+/* Pairs of members of one group, with different rows of their own, which they exchange. */
+void mutate_note_rows(struct ctx *c)
+{
+	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
+	const uint8_t *end, *own = own_program(c, &end);
+	unsigned size, other, all = 0;
+	if (!s || !own || s->hdr.sh_size < NOTE_HEADER_SIZE || s->hdr.sh_flags & SHF_COMPRESSED)
+		return;
+	for (size_t i = 0; i + 1 < c->note.n_members; i++) {
+		const struct dwr_icfold_member *a = &c->note.member[i], *b = a + 1;
+		const uint8_t *p = rows_of(s, a, &size), *q = rows_of(s, b, &other);
+		if (a->group != b->group || !p || !q || size != other || (all && size != all) ||
+		    a->rows.seq + 48 > (uint64_t)(end - own) ||
+		    b->rows.seq + 48 > (uint64_t)(end - own) ||
+		    memcmp(own + a->rows.seq, own + b->rows.seq, 48) == 0)
+			continue;
+		all = size;
+		mutate_add(c, p, size);
+		mutate_add(c, q, size);
+		i++;
+	}
+}
+
 /* Fields of the header. The trap byte is the range of the artificial unit; without such a unit it
  * means nothing. */
 void mutate_note_header(struct ctx *c)

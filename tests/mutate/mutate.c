@@ -282,6 +282,7 @@ static const struct kind kinds[] = {
 	{ "map-units", mutate_note_part, NULL, NOTE_MAP, XOR, 1 },
 	{ "map-groups", mutate_note_part, NULL, NOTE_GROUPS, XOR, 1 },
 	{ "map-sequences", mutate_note_sequences, NULL, 0, ADD, 1 },
+	{ "map-rows-swapped", mutate_note_rows, NULL, 0, SWAP, 0 },
 	{ "map-slots", mutate_note_part, NULL, NOTE_VSLOTS, XOR, 1 },
 	{ "map-overlay", mutate_note_part, NULL, NOTE_OVERLAY, XOR, 1 },
 	{ "map-names", mutate_note_part, NULL, NOTE_STRINGS, XOR, 1 },

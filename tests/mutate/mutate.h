@@ -133,6 +133,7 @@ void mutate_note_header(struct ctx *c);
 void mutate_note_header_bytes(struct ctx *c);
 void mutate_note_part(struct ctx *c);
 void mutate_note_sequences(struct ctx *c);
+void mutate_note_rows(struct ctx *c);
 void mutate_numbers(struct ctx *c);
 void mutate_null_section(struct ctx *c);
 void mutate_null_symbol(struct ctx *c);

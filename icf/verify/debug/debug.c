@@ -10,7 +10,7 @@
 #include "icf/verify/debug/overlay.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/debug/set.h"
-#include "icf/verify/debug/skip.h"
+#include "icf/verify/die/skip.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/names.h"
 #include <dwarf.h>

@@ -30,7 +30,7 @@ struct icf_vdebug {
 	enum dwr_policy policy;
 	struct icf_vdwarf in, out;
 	const struct icf_voverlay *overlay; /* of all DIEs, sorted by DIE */
-	size_t n_overlay;
+	size_t n_overlay, near_overlay;     /* near_overlay: where the next DIE's may begin */
 	uint32_t n_artificial;
 	VEC(struct icf_vowner) owner; /* of units that share their code */
 	uint64_t overlay_seen;        /* entries that belonged to a DIE of this part */

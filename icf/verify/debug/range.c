@@ -62,10 +62,15 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, int tag, overlay_list *lost)
 {
 	uint64_t die = (uint64_t)dwarf_dieoffset(a);
-	size_t n = 0, lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
+	size_t n = 0, lo = d->near_overlay;
+	/* The DIEs are in the order of the overlay. */
+	if (lo > d->n_overlay || (lo && d->overlay[lo - 1].die >= die) ||
+	    (lo < d->n_overlay && d->overlay[lo].die < die))
+		lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
 	while (lo + n < d->n_overlay && d->overlay[lo + n].die == die)
 		n++;
 	d->overlay_seen += n;
+	d->near_overlay = lo + n;
 	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
 	if (!n && (!lost->len || unit))
 		return;

@@ -140,6 +140,11 @@ bool icf_vshift_expr(struct icf_vdebug *d, const uint8_t *p, const uint8_t *q, s
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, n);
 	uint64_t want, n_addresses = 0;
+	/* Most are the same single operation without operands. */
+	if (n == 1 && *p == *q && *p >= DW_OP_lit0 && *p <= DW_OP_reg31)
+		return true;
+	if (memcmp(p, q, n) == 0 && icf_vplain_expr(p, n, d->offset_size))
+		return true;
 	while (elfrw_rbuf_left(&r)) {
 		const size_t at = elfrw_rbuf_off(&r);
 		if (p[at] != DW_OP_addr) {

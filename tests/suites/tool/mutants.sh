@@ -155,6 +155,52 @@ moved_lines() {
 	check "mutant/moved-lines" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 20
 }
 
+# Functions of one group with rows of their own, inlined copies, and lists, in sections of their own.  Verify compares their DIEs value
+# by value, makes IN's rows itself, and asks the symbolizer for a share of the places in shared code: all but the first DIE of each
+# kind, and any row, must still be compared.
+moved_dies() {
+	local cc=$1 opt=$2 in=$WORK/dies.$1$2 kind i n=0 bad=''
+	have "$cc" || { skip "mutants/moved-dies/$cc$opt" "no $cc"; return; }
+	cat >"$WORK/dies.c" <<-'END'
+		volatile int g;
+		static inline int in(int x) { int r = 0; for (int i = 0; i < x; i++) { int k = g; g += i * k; r ^= g; } return r; }
+		#define SAME(name) __attribute__((noinline)) int name(int x)
+		SAME(a) { return in(x) + in(x + 1); }
+		SAME(b) { return in(x)
+			+ in(x + 1); }
+		SAME(c) {
+			return in(x)
+
+			+ in(x + 1); }
+		SAME(d) {
+
+			return
+
+			in(x) + in(x + 1); }
+		SAME(e) { int k = g; for (int i = 0; i < k; i++) { int m = x + i; g += m; } return in(k) + a(k); }
+		SAME(f) { int k = g; if (x > 3) { int m = k * x; g = m; } return in(k) ^ b(k); }
+		SAME(h) { int k = g + 1; if (x > 5) { int m = k - x; g = m; } return in(k) ^ c(k); }
+		int main(void) { return a(1) + b(2) + c(4) + d(5) + e(6) + f(7) + h(8) == 7; }
+	END
+	if ! "$cc" -O2 "$opt" -ffunction-sections -Wl,--emit-relocs "$WORK/dies.c" -o "$in" >"$in.log" 2>&1; then
+		skip "mutants/moved-dies/$cc$opt" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	"$ICFOLD" --icf=all "$in" -o "$in.out" >/dev/null 2>"$in.log" && "$ICFOLD" verify --icf=all "$in" "$in.out" >"$in.log" 2>&1 || bad=" the good output"
+	for kind in map-rows-swapped map-overlay die-low-pc die-high-pc die-return-pc die-entry-pc die-ranges die-location-list die-decl-line die-call-line \
+		die-call-file die-type die-origin die-call-origin die-sibling die-number die-expression die-entry-value range-list location-list \
+		location-base location-bounds location-operation location-views folded-line folded-lines-swapped folded-line-advance folded-column \
+		folded-line-address; do
+		for i in $(seq 0 7); do
+			ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" "$i" 8 "$in" "$in.out" "$in.new" >"$in.what" 2>/dev/null || continue
+			n=$((n + 1))
+			"$ICFOLD" verify --icf=all "$in" "$in.new" >/dev/null 2>&1
+			[ $? = 1 ] || bad="$bad $kind $(cat "$in.what")"
+		done
+	done
+	check "mutant/moved-dies/$cc$opt" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 80
+}
+
 if [ -n "${TARGET:-}" ]; then
 	bad=$(use_target "$TARGET")
 	[ -z "$bad" ] || { skip mutants "$bad"; finish; }
@@ -212,6 +258,9 @@ else
 	fold_good tail
 	for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
 	moved_lines
+	moved_dies gcc -gdwarf-5
+	moved_dies gcc -gdwarf-4
+	moved_dies clang -g
 fi
 if [ ! -s "$WORK/good" ]; then
 	not_ok mutants "nothing to break"

@@ -11,7 +11,7 @@
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/plain.h"
 #include "icf/verify/debug/shift.h"
-#include "icf/verify/debug/skip.h"
+#include "icf/verify/die/state.h"
 #include "icf/verify/lines/lines.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -180,8 +180,7 @@ static void check_address(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_A
 			     icf_vd_die(&p->a, name), x->code);
 		return;
 	}
-	if (x->code == DW_AT_call_return_pc ||
-	    (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
+	if (icf_vdie_behind(tag, x->code))
 		how = ICF_VD_END;
 	if (icf_vd_address(d, how, a, b, &want) || (p->dead && a == b))
 		return;
@@ -345,6 +344,7 @@ static void keep_shape(struct icf_vdebug *d, const struct icf_vdie_pair *p, cons
 		};
 	}
 	shape->known = true;
+	icf_vdie_plan(d, shape);
 }
 
 /* The attributes of P, which stand where libdw found those of another DIE with the same
@@ -397,17 +397,19 @@ static bool read_attrs(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	return true;
 }
 
-/* The DIE of a function: sets what holds for all DIEs below. */
-static void enter_function(const struct icf_vdebug *d, struct icf_vdie_pair *p)
+void icf_vdie_enter(const struct icf_vdebug *d, struct icf_vdie_pair *p, uint64_t lo)
 {
-	Dwarf_Addr lo, hi, base;
 	p->folded = ICF_V_NONE;
-	if (dwarf_lowpc(&p->a, &lo) && dwarf_ranges(&p->a, 0, &base, &lo, &hi) <= 0)
-		lo = 0;
 	p->dead = !icf_v_in_exec(&d->v->claim, lo);
 	uint32_t u = icf_v_find(&d->v->claim, lo);
 	if (!p->dead && u != ICF_V_NONE && (d->v->claim.unit.data[u].flags & ICF_V_FOLDED))
 		p->folded = u;
+}
+
+static uint64_t start_of(Dwarf_Die *die)
+{
+	Dwarf_Addr lo, hi, base;
+	return dwarf_lowpc(die, &lo) && dwarf_ranges(die, 0, &base, &lo, &hi) <= 0 ? 0 : lo;
 }
 
 static struct icf_vbounds bounds_of(struct attrs *s)
@@ -446,6 +448,14 @@ void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p)
 			ICF_VX(dwarf_dieoffset(&p->b)));
 		return;
 	}
+	const bool dead = p->dead;
+	const uint32_t folded = p->folded;
+	if (p->shape && p->shape->known && p->shape->quick) {
+		if (icf_vdie_quick(d, p))
+			return;
+		p->dead = dead;
+		p->folded = folded;
+	}
 	if (!read_attrs(d, p, &sa, &sb))
 		return;
 	if (p->tag == DW_TAG_compile_unit || p->tag == DW_TAG_partial_unit) {
@@ -458,7 +468,7 @@ void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p)
 		return;
 	}
 	if (p->tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges)))
-		enter_function(d, p);
+		icf_vdie_enter(d, p, start_of(&p->a));
 	check_ranges(d, p, &sa, &sb);
 	for (unsigned i = 0; i < sa.n; i++) {
 		if (p->alike && same_bytes(d, &sa.v[i], &sb.v[i]))

@@ -6,7 +6,7 @@
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/debug/shift.h"
-#include "icf/verify/debug/skip.h"
+#include "icf/verify/die/skip.h"
 #include <dwarf.h>
 #include <stdlib.h>
 

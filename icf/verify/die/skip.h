@@ -1,6 +1,6 @@
 /* skip.h: which DIEs of a unit need no reading. */
-#ifndef ICF_VERIFY_DEBUG_SKIP_H
-#define ICF_VERIFY_DEBUG_SKIP_H
+#ifndef ICF_VERIFY_DIE_SKIP_H
+#define ICF_VERIFY_DIE_SKIP_H
 #include "icf/verify/debug/debug.h"
 
 /* The DIEs of an abbreviation whose values all have fixed sizes: every attribute stands at the same
@@ -9,7 +9,26 @@ struct icf_vshape {
 	bool fixed; /* it is such an abbreviation */
 	bool known; /* it was read, in this unit */
 	int tag;
-	uint32_t first, n; /* its attributes, in icf_vskip.place */
+	uint32_t first, n;      /* its attributes, in icf_vskip.place */
+	bool quick;             /* its values can be compared step by step (die.c) */
+	uint32_t step, n_steps; /* in icf_vskip.step */
+};
+
+/* How to compare some bytes of the values of such a DIE. */
+enum icf_vhow {
+	ICF_VSTEP_SAME,  /* as bytes */
+	ICF_VSTEP_POINT, /* an address of 8 bytes */
+	ICF_VSTEP_END,   /* the same, behind an instruction */
+	ICF_VSTEP_HIGH,  /* DW_AT_high_pc */
+	ICF_VSTEP_RANGES,
+	ICF_VSTEP_LIST, /* the place of a list of locations */
+	ICF_VSTEP_VIEWS,
+	ICF_VSTEP_OTHER
+};
+struct icf_vstep {
+	uint32_t at, size; /* from the first value */
+	uint16_t code, form;
+	uint8_t how; /* enum icf_vhow */
 };
 
 /* An attribute of such a DIE. */
@@ -36,6 +55,7 @@ struct icf_vskip {
 	VEC(struct icf_vtodo) todo;   /* in the order of the file; the unit's DIE is the first */
 	VEC(struct icf_vshape) shape; /* by number of the abbreviation; of alike DIEs */
 	VEC(struct icf_vplace_of) place;
+	VEC(struct icf_vstep) step;
 	bool tail;                       /* bytes behind the last DIE differ */
 	uint64_t n_plain, n_expressions; /* DIEs that need no reading; their expressions */
 	struct icf_vskip_tables *tables;

@@ -12,7 +12,7 @@
  * or ends too early), the whole unit is left to libdw, and nothing of what was found here is used.
  *
  * Cost: one pass over both tables and over the bytes of both units. */
-#include "icf/verify/debug/skip.h"
+#include "icf/verify/die/skip.h"
 #include "icf/verify/debug/plain.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -338,7 +338,7 @@ static bool begin_unit(struct icf_vdebug *d, struct icf_vskip *s)
 {
 	struct table *x = &s->tables->side[0];
 	const struct table *y = &s->tables->side[1];
-	s->place.len = 0;
+	s->place.len = s->step.len = 0;
 	if (!VEC_RESERVE(&s->shape, x->v.len + 1)) {
 		d->log->nomem = true;
 		return false;
@@ -378,6 +378,7 @@ void icf_vskip_deinit(struct icf_vdebug *d)
 	VEC_FREE(&s->todo);
 	VEC_FREE(&s->shape);
 	VEC_FREE(&s->place);
+	VEC_FREE(&s->step);
 	free(s);
 	d->skip = NULL;
 }
