@@ -96,6 +96,9 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead);
 /* The same, if it is clear that they are right; false: nothing is checked. */
 bool icf_vd_ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, const struct icf_vbounds *x,
 			 const struct icf_vbounds *y);
+/* The same for code of a folded function, all of which the DIE has lost. */
+bool icf_vd_ranges_lost(struct icf_vdebug *d, struct icf_vdie_pair *p, const struct icf_vbounds *x,
+			const struct icf_vbounds *y);
 void icf_vd_ranges_deinit(struct icf_vdebug *d);
 /* loc.c: compare two expressions, of attributes of IN and OUT, and the location lists X and Y of a
  * pair of DIEs. */

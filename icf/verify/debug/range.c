@@ -471,3 +471,78 @@ bool icf_vd_ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, const st
 		check_overlay(d, &p->a, p->tag, &none);
 	return true;
 }
+
+/* A few ranges of a DIE. */
+struct few {
+	struct span {
+		uint64_t lo, hi;
+	} v[ICF_VSEEN_LONG / 2];
+	size_t n;
+};
+
+/* Reads the ranges of side I (0: IN, 1: OUT), whose attributes are X and Y on both sides; false:
+ * there are more, or they have another form than usual. */
+static bool read_few(struct icf_vdebug *d, const struct icf_vbounds *x, const struct icf_vbounds *y,
+		     int i, struct few *ret)
+{
+	const struct icf_vbounds *z = i ? y : x;
+	struct icf_vshift s;
+	ret->n = 0;
+	if (z->high) {
+		Dwarf_Addr lo;
+		Dwarf_Word size;
+		if (!z->low || z->low->form != DW_FORM_addr || z->high->form == DW_FORM_addr ||
+		    dwarf_formaddr(z->low, &lo) || dwarf_formudata(z->high, &size))
+			return false;
+		ret->v[ret->n++] = (struct span){ lo, lo + size };
+		return true;
+	}
+	if (!icf_vshift_begin(d, true, x->list, y->list, &s))
+		return false;
+	uint64_t lo, hi;
+	bool more;
+	while (icf_vshift_one(&s, i, &more, &lo, &hi) && more) {
+		if (ret->n == sizeof ret->v / sizeof *ret->v)
+			return false;
+		ret->v[ret->n++] = (struct span){ lo, hi };
+	}
+	return !more;
+}
+
+bool icf_vd_ranges_lost(struct icf_vdebug *d, struct icf_vdie_pair *p, const struct icf_vbounds *x,
+			const struct icf_vbounds *y)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	const uint64_t die = (uint64_t)dwarf_dieoffset(&p->a);
+	const size_t n_owners = d->owner.len;
+	struct few in, out;
+	if (p->dead || p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_OVERLAY || !c->has_note ||
+	    (x->high != NULL) == (x->list != NULL) || !x->high != !y->high ||
+	    !x->list != !y->list || !read_few(d, x, y, 0, &in) || !read_few(d, x, y, 1, &out))
+		return false;
+	const struct icf_vunit *u = &c->unit.data[p->folded];
+	if ((u->flags & ICF_V_REMOVED) || u->thunk)
+		return false;
+	for (size_t i = 0; i < in.n; i++)
+		if (in.v[i].lo < u->old || in.v[i].hi <= in.v[i].lo || in.v[i].hi > u->end)
+			return false;
+	/* What is left is empty, at the images of starts. */
+	for (size_t k = 0; k < out.n; k++) {
+		size_t i = 0;
+		while (i < in.n && out.v[k].lo != u->body + (in.v[i].lo - u->old))
+			i++;
+		if (i == in.n || out.v[k].lo != out.v[k].hi)
+			return false;
+	}
+	overlay_list lost = { 0 };
+	d->log->checked[ICF_VC_DIE_RANGE]++;
+	for (size_t i = 0; i < in.n; i++) {
+		if (p->tag == DW_TAG_subprogram)
+			note_owner(d, die, in.v[i].lo);
+		lose(d, &lost, die, in.v[i].lo, in.v[i].hi);
+	}
+	single_owners(d, n_owners);
+	check_overlay(d, &p->a, p->tag, &lost);
+	VEC_FREE(&lost);
+	return true;
+}

@@ -114,6 +114,62 @@ static enum entry next_pair(struct elfrw_rbuf *r, uint64_t *base, uint64_t *lo, 
 	return STRANGE;
 }
 
+/* Reads a ULEB number of at most two bytes from the low bytes of W, at *N of them, and moves *N. */
+static inline bool short_uleb(uint64_t w, unsigned *n, uint64_t *ret)
+{
+	w >>= 8 * *n;
+	*ret = w & 0x7f;
+	if (w & 0x80)
+		*ret |= w >> 1 & 0x3f80;
+	*n += 1 + (w >> 7 & 1);
+	return (w & 0x8080) != 0x8080;
+}
+
+/* The same as next_bounds() for both lists at once, if their entries have the same bytes but for
+ * addresses, which nearly all have.  false: nothing was read. */
+static bool next_alike(struct icf_vshift *s, enum entry *ret, uint64_t lo[2], uint64_t hi[2])
+{
+	const uint8_t *p = s->r[0].pos, *q = s->r[1].pos;
+	uint64_t base[2] = { s->base[0], s->base[1] }, first, second;
+	/* At most a base and a start of 9 bytes, and an end. */
+	if (s->r[0].bad || s->r[1].bad || s->r[0].end - p < 32 || s->r[1].end - q < 32)
+		return false;
+	unsigned n = 0, kind = *p + (s->ranges && *p >= DW_RLE_base_address);
+	if (*p == *q && kind == DW_LLE_base_address) {
+		base[0] = elfrw_get64(p + 1);
+		base[1] = elfrw_get64(q + 1);
+		p += 9;
+		q += 9;
+		kind = *p + (s->ranges && *p >= DW_RLE_base_address);
+	}
+	if (*p != *q)
+		return false;
+	const bool pair = kind == DW_LLE_offset_pair;
+	if (pair || kind == DW_LLE_start_length) {
+		const uint64_t x = elfrw_get64(p + (pair ? 1 : 9)),
+			       y = elfrw_get64(q + (pair ? 1 : 9));
+		first = 0;
+		if ((pair && !short_uleb(x, &n, &first)) || !short_uleb(x, &n, &second) ||
+		    (x ^ y) << (64 - 8 * n) != 0)
+			return false;
+		for (int i = 0; i < 2; i++) {
+			lo[i] = pair ? base[i] + first : elfrw_get64((i ? q : p) + 1);
+			hi[i] = pair ? base[i] + second : lo[i] + second;
+		}
+		n += pair ? 1 : 9;
+		*ret = SPAN;
+	} else if (kind == DW_LLE_end_of_list) {
+		n = 1;
+		*ret = END;
+	} else
+		return false;
+	for (int i = 0; i < 2; i++) {
+		s->base[i] = base[i];
+		s->r[i].pos = (i ? q : p) + n;
+	}
+	return true;
+}
+
 /* The unit of IN that holds [LO, HI), if its copy, or the one that it uses, is where OUT has
  * [NEW_LO, NEW_HI); or NONE. */
 static uint32_t moved(struct icf_vdebug *d, uint64_t lo, uint64_t hi, uint64_t new_lo,
@@ -182,7 +238,10 @@ enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)
 	struct icf_vdebug *d = s->d;
 	uint64_t lo[2], hi[2];
 	enum entry e[2];
-	for (int i = 0; i < 2; i++)
+	const bool alike = d->list_version >= 5 && next_alike(s, &e[0], lo, hi);
+	if (alike)
+		e[1] = e[0];
+	for (int i = 0; i < 2 && !alike; i++)
 		e[i] = d->list_version >= 5
 			       ? next_bounds(&s->r[i], s->ranges, &s->base[i], &lo[i], &hi[i])
 			       : next_pair(&s->r[i], &s->base[i], &lo[i], &hi[i]);
@@ -204,6 +263,15 @@ enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)
 	    !same_expression(s))
 		return ICF_VSHIFT_OTHER;
 	return ICF_VSHIFT_SAME;
+}
+
+bool icf_vshift_one(struct icf_vshift *s, int side, bool *more, uint64_t *lo, uint64_t *hi)
+{
+	struct elfrw_rbuf *r = &s->r[side];
+	const enum entry e = s->d->list_version >= 5 ? next_bounds(r, true, &s->base[side], lo, hi)
+						     : next_pair(r, &s->base[side], lo, hi);
+	*more = e != END || !elfrw_rbuf_ok(r);
+	return e != STRANGE && elfrw_rbuf_ok(r);
 }
 
 bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64_t b_lo,

@@ -26,6 +26,9 @@ enum icf_vshift_step {
 	ICF_VSHIFT_OTHER /* libdw must say */
 };
 enum icf_vshift_step icf_vshift_next(struct icf_vshift *s);
+/* Reads the next entry of one side (0: IN, 1: OUT) of lists of ranges.  *MORE: there was one.
+ * false: it is of an unusual form; *MORE is then true. */
+bool icf_vshift_one(struct icf_vshift *s, int side, bool *more, uint64_t *lo, uint64_t *hi);
 /* Is the range [B_LO, B_HI) of OUT the image of [A_LO, A_HI), in one unit?  If there is code, the
  * unit is neither folded nor has a thunk.  *UNIT: that unit. */
 bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64_t b_lo,

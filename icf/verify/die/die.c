@@ -429,7 +429,8 @@ static void check_ranges(struct icf_vdebug *d, struct icf_vdie_pair *p, struct a
 			 struct attrs *sb)
 {
 	struct icf_vbounds x = bounds_of(sa), y = bounds_of(sb);
-	if ((x.high || x.list) && !icf_vd_ranges_moved(d, p, &x, &y))
+	if ((x.high || x.list) && !icf_vd_ranges_moved(d, p, &x, &y) &&
+	    !icf_vd_ranges_lost(d, p, &x, &y))
 		icf_vd_ranges(d, &p->a, &p->b, p->dead);
 }
 

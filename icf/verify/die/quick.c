@@ -123,8 +123,8 @@ static bool take_steps(const struct icf_vdebug *d, const struct icf_vdie_pair *p
 	return true;
 }
 
-/* Are the ranges of P, in steps T, those that moved with a function? */
-static bool ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, uint8_t *a, uint8_t *b,
+/* Are the ranges of P, in steps T, those that moved with a function, or that a folded one lost? */
+static bool ranges_alike(struct icf_vdebug *d, struct icf_vdie_pair *p, uint8_t *a, uint8_t *b,
 			 const struct together *t)
 {
 	const struct icf_vstep *step[3] = { t->low, t->high, t->ranges };
@@ -138,7 +138,7 @@ static bool ranges_moved(struct icf_vdebug *d, struct icf_vdie_pair *p, uint8_t 
 					t->ranges ? &x[2] : NULL },
 				 out = { t->low ? &y[0] : NULL, t->high ? &y[1] : NULL,
 					 t->ranges ? &y[2] : NULL };
-	return icf_vd_ranges_moved(d, p, &in, &out);
+	return icf_vd_ranges_moved(d, p, &in, &out) || icf_vd_ranges_lost(d, p, &in, &out);
 }
 
 bool icf_vdie_quick(struct icf_vdebug *d, struct icf_vdie_pair *p)
@@ -152,7 +152,7 @@ bool icf_vdie_quick(struct icf_vdebug *d, struct icf_vdie_pair *p)
 			return false;
 		icf_vdie_enter(d, p, elfrw_get64(a + t.low->at));
 	}
-	if (p->dead || ((t.high || t.ranges) && !ranges_moved(d, p, a, b, &t)))
+	if (p->dead || ((t.high || t.ranges) && !ranges_alike(d, p, a, b, &t)))
 		return false;
 	d->log->checked[ICF_VC_DIE_ADDRESS] += t.n_addresses;
 	const struct icf_vstep *s = t.list,
