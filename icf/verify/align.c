@@ -67,9 +67,13 @@ bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 bool icf_v_loses_tag(const struct icf_vclaim *c, const Elf64_Sym *sym, uint64_t va)
 {
 	uint64_t tag = va - sym->st_value, from, to;
+	uint32_t u = icf_v_find(c, sym->st_value);
+	/* A tag has only bits that the function's alignment leaves free. */
 	return ELF64_ST_TYPE(sym->st_info) == STT_FUNC && sym->st_shndx != SHN_UNDEF && tag &&
-	       tag >= sym->st_size && tag < MAX_TAG && icf_v_pointer(c, sym->st_value, &from) &&
-	       icf_v_pointer(c, va, &to) && to - from != tag;
+	       tag >= sym->st_size && tag < MAX_TAG && u != ICF_V_NONE &&
+	       tag <= mask(c, c->unit.data[u].exec, sym->st_value) &&
+	       icf_v_pointer(c, sym->st_value, &from) && icf_v_pointer(c, va, &to) &&
+	       to - from != tag;
 }
 
 static void check(const struct icf_vclaim *c, struct icf_vlog *log, const char *what, uint64_t old,

@@ -273,13 +273,20 @@ void mutate_aranges(struct ctx *c)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	while (elfrw_rbuf_left(&r) > 16) {
-		uint64_t n = elfrw_rbuf_u32(&r);
+		/* The rest of the header, and padding to 16 bytes. */
+		uint64_t n = elfrw_rbuf_u32(&r), head = 12;
+		if (n == 0xffffffff) {
+			n = elfrw_rbuf_u64(&r);
+			head = 20;
+		}
+		if (n < head || n > elfrw_rbuf_left(&r))
+			return;
 		const uint8_t *end = r.pos + n;
-		elfrw_rbuf_skip(&r, 12);
+		elfrw_rbuf_skip(&r, head);
 		for (const uint8_t *p = r.pos; p + 32 <= end; p += 16)
 			if (elfrw_get64(p + 8))
 				mutate_add(c, p + (c->arg ? 8 : 0), 8);
-		elfrw_rbuf_skip(&r, n - 12);
+		elfrw_rbuf_skip(&r, n - head);
 	}
 }
 
