@@ -320,7 +320,6 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 			    prog->unit.data[ref[r].unit].kind == ICF_UNIT_OPAQUE)
 				pin(prog, i);
 	}
-	ELFRW_TRY(icf_pin_tagged(prog));
 	prog->n_pinned = 0;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];

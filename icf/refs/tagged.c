@@ -3,16 +3,19 @@
  * If the tag is larger than the function, the address lies behind it: in padding, which then seems
  * to belong to the function behind (glue.c), or in that one.  Nothing tells which of the two is
  * meant.  So both keep their places.  A tag fits into the bits that the function's alignment leaves
- * free: without these bits the address is the function's.  Branches have no tags; patchable entries
- * (quiet) are the padding itself.
+ * free, and the section has the largest alignment of its functions: without these bits the address
+ * is the function's.  Branches have no tags; patchable entries
+ * (quiet) are the padding itself; the labels of a jump table are no tags.
  *
  * A tag may also lead to the very start of another function.  Only a relocation can tell: its
  * symbol is the function that is meant.
  *
  * Cost: a few look-ups for each address. */
+#include "elfrw/base/search.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/program/unit.h"
+#include "icf/refs/pair.h"
 #include "icf/refs/ref.h"
 
 /* Exponents of two: the smallest alignment that leaves bits to compilers' users beside those that
@@ -20,27 +23,35 @@
 #define LEAST 3
 #define MOST  6
 
-static void pin(struct icf_program *prog, uint32_t i)
+/* Does a symbol say that a function begins at VA?  Then that function is meant: the padding in
+ * front of it may be its own, by its frame description. */
+static bool has_symbol(const struct icf_program *prog, uint64_t va)
 {
-	prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+	const struct icf_symbol *sym = prog->sym.data;
+	size_t n = prog->sym.len, k = LOWER_BOUND(0, n, mid, sym[mid].value < va);
+	for (; k < n && sym[k].value == va; k++)
+		if (sym[k].type == STT_FUNC)
+			return true;
+	return false;
 }
 
 /* Unit TO, or padding in front of it, holds VA, whose address is taken. */
 static void judge(struct icf_program *prog, uint32_t to, uint64_t va)
 {
 	const struct icf_unit *u = &prog->unit.data[to];
+	uint64_t align = prog->img->section[prog->exec.data[u->sec].shndx].hdr.sh_addralign;
 	if (va - u->start >= (uint64_t)1 << MOST ||
-	    (va == u->start && !(u->flags & ICF_UNIT_EXTENDED)))
+	    (va == u->start && !(u->flags & ICF_UNIT_EXTENDED)) || has_symbol(prog, va))
 		return;
-	for (unsigned k = LEAST; k <= MOST; k++) {
+	for (unsigned k = LEAST; k <= MOST && (uint64_t)1 << k <= align; k++) {
 		uint64_t start = va & ~(((uint64_t)1 << k) - 1);
 		uint32_t i = icf_unit_at(prog, start);
 		/* The padding in front of that function may belong to it, too. */
 		if (i != ICF_NONE && i != to &&
 		    (prog->unit.data[i].start == start ||
 		     (prog->unit.data[i].flags & ICF_UNIT_EXTENDED))) {
-			pin(prog, i);
-			pin(prog, to);
+			icf_pin_named(prog, i);
+			icf_pin_named(prog, to);
 		}
 	}
 }
@@ -52,9 +63,8 @@ void icf_pin_tag(struct icf_program *prog, const Elf64_Sym *sym, uint64_t va)
 	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF || !tag ||
 	    tag < sym->st_size || tag >> MOST || i == ICF_NONE || i == to)
 		return;
-	pin(prog, i);
-	if (to != ICF_NONE)
-		pin(prog, to);
+	icf_pin_named(prog, i);
+	icf_pin_named(prog, to);
 }
 
 /* Could VA, the start of unit TO, be another function's address with a tag? */
@@ -112,7 +122,8 @@ struct elfrw_err *icf_pin_tagged(struct icf_program *prog)
 	elfrw_relocs_close(&rel);
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->kind == ICF_DATA_ADDRESS && !d->quiet && d->unit != ICF_NONE)
+		if (d->kind == ICF_DATA_ADDRESS && d->table == ICF_NONE && !d->quiet &&
+		    d->unit != ICF_NONE)
 			judge(prog, d->unit, d->target);
 	}
 	return err;

@@ -43,6 +43,17 @@ static bool is_start(const struct icf_vclaim *c, const struct icf_vunit *u, uint
 	return begins(c, va) || (va == u->old && next_start(c, va) >= u->end);
 }
 
+/* Does a symbol of IN say that a function begins at VA?  The padding in front of it may be its own,
+ * by its frame description.  A scan: only for addresses that look like another function's. */
+static bool has_symbol(const struct icf_vclaim *c, uint64_t va)
+{
+	for (struct elfrw_all_symbols it = { .img = &c->in }; elfrw_all_symbols_next(&it);)
+		if (it.sym.st_value == va && ELF64_ST_TYPE(it.sym.st_info) == STT_FUNC &&
+		    it.sym.st_shndx != SHN_UNDEF)
+			return true;
+	return false;
+}
+
 #define MAX_TAG 64 /* the largest alignment of functions, but for whole pages */
 
 bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
@@ -56,10 +67,10 @@ bool icf_v_keeps_tag(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 		uint32_t u = icf_v_find(c, start);
 		/* More than its section's alignment is chance, if the tag is not behind it. */
 		if (u != ICF_V_NONE && begins(c, start) &&
-		    (u != t || size - 1 <= mask(c, c->unit.data[u].exec, start)) &&
+		    size - 1 <= mask(c, c->unit.data[u].exec, start) &&
 		    (icf_v_removed(c, u) || !icf_v_pointer(c, start, &to) || new - tag != to ||
 		     (new &(size - 1)) != tag))
-			return false;
+			return has_symbol(c, old);
 	}
 	return true;
 }
