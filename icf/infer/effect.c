@@ -77,6 +77,13 @@ static enum icf_def_kind of_sum(const struct elfrw_effect *e)
 	return e->width == 8 && !(e->flags & ELFRW_EFFECT_GUARD) ? ICF_DEF_OTHER : ICF_DEF_NUMBER;
 }
 
+/* A register that trades places with memory, whatever memory gets, has what memory had; also where
+ * a comparison decides, since then both are equal. */
+static enum icf_def_kind of_exchange(const struct elfrw_effect *e)
+{
+	return e->width == 8 && (e->flags & ELFRW_EFFECT_LOADS) ? ICF_DEF_LOAD : of_sum(e);
+}
+
 static void of_add(const struct elfrw_effect *e, struct icf_def *d)
 {
 	d->kind = of_sum(e);
@@ -219,7 +226,7 @@ struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const s
 	if (e.op == ELFRW_OP_CALL)
 		d.kind = of_call(&e, r);
 	else if (e.op == ELFRW_OP_XCHG)
-		d.kind = of_sum(&e);
+		d.kind = of_exchange(&e);
 	else if (e.op == ELFRW_OP_LOAD_MORE || e.op == ELFRW_OP_STORE_MORE ||
 		 e.op == ELFRW_OP_VECTOR) {
 		of_more(in, &e, r, &d);

@@ -7,6 +7,7 @@
 #   zeros     zeros in front of a function that nothing delimits: the function is not read from a wrong first byte
 #   middle    a table of distances, with addresses in the middle of its entries: these end no table
 #   chance    bytes that code reads by an index and that look like a distance into a function that nobody calls
+#   exchange  calls of what was exchanged with memory, which are no calls of sums
 #   landing   a jump table that leads into the middle of a part that begins with a landing pad
 #   shapes    tables of distances to functions in each shape, which no code reads (gen_shapes.py; for AArch64, too)
 # PARTS="same zeros" runs some.
@@ -236,6 +237,31 @@ chance_part() {
 	done
 }
 
+# In a large program a lone word that looks like a distance to a function pins it only if code calls sums.  What was exchanged with
+# memory was there before, and is no sum.
+exchange_part() {
+	local d=$WORK/exchange how taken n
+	mkdir -p "$d"
+	for how in 'xchg %rax, handler(%rip)' 'lock xadd %rax, handler(%rip)' 'lock cmpxchg %rcx, handler(%rip)' 'add handler(%rip), %rax'; do
+		{
+			printf '.text\n.globl main\nmain: .cfi_startproc\nsub $8, %%rsp\nxor %%eax, %%eax\nxor %%ecx, %%ecx\n%s\ntest %%rax, %%rax\nje 1f\ncall *%%rax\n1: xor %%eax, %%eax\nadd $8, %%rsp\nret\n.cfi_endproc\n' "$how"
+			printf '.macro function name, n\n.p2align 4\n.globl \\name\n.type \\name, @function\n\\name: .cfi_startproc\nlea \\n(%%rdi), %%eax\nret\n.cfi_endproc\n.size \\name, .-\\name\n.endm\n'
+			for n in $(seq 400); do echo "function f$n, $((n / 2))"; done
+			printf 'function lonely, 7\n.section .rodata\n.p2align 4\n.globl number\nnumber: .long lonely - ., 0, 0, 0\n.zero 4000000\n.data\nhandler: .quad 0\n.section .note.GNU-stack\n'
+		} >"$d/a.s"
+		if ! gcc -pie "$d/a.s" -o "$d/in" >"$d/log" 2>&1; then
+			not_ok "exchange/$how" "does not build: $(first_line "$d/log")"
+			continue
+		fi
+		"$ICFOLD" -v -v --icf=all --allow-growth "$d/in" -o "$d/out" 2>"$d/log"
+		taken=$(grep -c '^icfold: lonely: within reach' "$d/log")
+		case $how in
+		add*) check "exchange/$how" "the word is not seen" [ "$taken" = 1 ] ;;
+		*) check "exchange/$how" "$(grep -m 1 lonely "$d/log")" [ "$taken" = 0 ] ;;
+		esac
+	done
+}
+
 # Half of a function begins with a landing pad, and the first entry of a jump table, which alone leads to this half, into its middle.
 landing_part() {
 	local d=$WORK/landing mode bad
@@ -375,7 +401,7 @@ x86_only norelocs norelocs_a64
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same switches zeros middle chance landing shapes}
+PARTS=${PARTS:-matrix same switches zeros middle chance exchange landing shapes}
 
 if part_wanted matrix; then
 	# Both compilers, all linkers, O0, O2 and Os, all kinds of output.
@@ -392,6 +418,7 @@ fi
 part_wanted zeros && zeros_part
 part_wanted middle && middle_part
 part_wanted chance && chance_part
+part_wanted exchange && exchange_part
 part_wanted landing && landing_part
 if part_wanted shapes; then
 	if have python3; then
