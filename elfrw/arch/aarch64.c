@@ -341,6 +341,23 @@ static unsigned read_size(const uint8_t *code, size_t size, uint32_t off)
 	return (w & 0x04800000) == 0x04800000 ? 16 : 1U << (w >> 30);
 }
 
+/* Arm ARM C4.1, "Load register (literal)" and "Load/store register (unsigned immediate)". */
+static bool reads(const uint8_t *code, unsigned *size, bool *number)
+{
+	uint32_t w = elfrw_get32(code);
+	unsigned top = w >> 30, op = w >> 22 & 3;
+	bool vector = w >> 26 & 1;
+	*number = !vector;
+	if ((w & 0x3b000000) == 0x18000000) {
+		*size = vector ? 4u << top : top == 1 ? 8 : top == 3 ? 0 : 4;
+		return !(vector && top == 3);
+	}
+	*size = vector && op == 3 ? 16 : 1u << top;
+	if (!vector && top == 3 && op == 2)
+		*size = 0;
+	return (w & 0x3b000000) == 0x39000000 && (vector ? op & 1 : op != 0);
+}
+
 /* AArch64 ELF ABI, "Relocation optimization": LDR of a GOT slot becomes ADD, and ADRP with an ADD
  * behind it, both of one register, NOP and ADR. */
 static struct elfrw_relaxed relax(uint8_t *code, size_t size, uint32_t off, bool slot)
@@ -429,6 +446,7 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.pcrel_form = pcrel_form,
 	.low_form = low_form,
 	.constant = constant,
+	.reads = reads,
 	.address_form = address_form,
 	.needs_relocs = true,
 	.function_align = 16,

@@ -353,6 +353,30 @@ static void look(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_
 		ret->kind = ELFRW_JUDGE_WRITE;
 }
 
+/* C6.2.179 (LDR, literal), C6.2.193 (LDRSW, literal), C6.2.266 (PRFM, literal), C7.2.205 (LDR,
+ * literal, SIMD&FP); the same with an immediate offset: C6.2.177 and after, C7.2.202. */
+static bool loads(const uint8_t *code, unsigned *size, bool *number)
+{
+	uint32_t w = elfrw_get32(code);
+	unsigned opc = bits(w, 30, 2);
+	*number = !bits(w, 26, 1);
+	if (bits(w, 27, 3) == 3 && bits(w, 24, 2) == 0) {
+		static const uint8_t general[] = { 4, 8, 4, 0 }, vector[] = { 4, 8, 16, 0 };
+		*size = *number ? general[opc] : vector[opc];
+		return *number || opc != 3;
+	}
+	if (bits(w, 27, 3) != 7 || bits(w, 24, 2) != 1)
+		return false;
+	switch (bits(w, 22, 2)) {
+	case 0: return false;
+	case 1: *size = 1u << opc; return true;
+	case 2:
+		*size = opc == 3 ? 0 : 1u << opc; /* sign-extended, or a prefetch */
+		return *number;
+	default: *size = *number ? 1u << opc : 16; return *number ? opc < 2 : opc == 0;
+	}
+}
+
 /* Is W a load or a store (C4.1.88)? */
 static bool is_access(uint32_t w)
 {
@@ -426,6 +450,7 @@ static unsigned goes_to(const struct elfrw_insn *in)
 /* Procedure Call Standard, table 2: x18 is the platform's. */
 const struct elfrw_judge elfrw_aarch64_judge = {
 	.half = half,
+	.loads = loads,
 	.look = look,
 	.hazard = hazard,
 	.widened = widened,

@@ -141,6 +141,10 @@ struct elfrw_arch {
 	/* NULL: no instructions put a number into a register part by part.  Else: the register into
 	 * which the instruction at CODE does that, or ELFRW_REG_NONE.  VALUE: of all registers. */
 	uint8_t (*constant)(const uint8_t *code, uint64_t value[32]);
+	/* NULL: functions hold no literals.  Else: does the instruction at CODE do nothing with
+	 * its operand in memory but read it?  *SIZE bytes, or none (a prefetch); *NUMBER: into a
+	 * general register. */
+	bool (*reads)(const uint8_t *code, unsigned *size, bool *number);
 	/* The form of a field of SIZE bytes that holds an address; 0: there is none. */
 	uint8_t (*address_form)(unsigned size, bool sign);
 	/* Kept relocations of code are needed: references without them are not looked for. */

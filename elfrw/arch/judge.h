@@ -43,6 +43,10 @@ struct elfrw_judge {
 	/* What IN, decoded from CODE, does with halves of addresses; false: this is not known.
 	 * NULL: no instruction holds a half. */
 	bool (*half)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_half_use *ret);
+	/* Does the instruction at CODE load, or prefetch, what its operand in memory names, and
+	 * nothing else with memory?  *SIZE bytes (0: a prefetch); *NUMBER: into a general register.
+	 * NULL: functions hold no literals. */
+	bool (*loads)(const uint8_t *code, unsigned *size, bool *number);
 	/* IN, which is no call, decoded from CODE. */
 	void (*look)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_judgement *ret);
 	/* Does a sequence begin at CODE, whose address is VA, that some processors execute wrongly

@@ -41,8 +41,8 @@ static bool has_field(const struct icf_program *prog, const struct icf_unit *u, 
 	struct elfrw_insn in;
 	uint64_t off = place - u->start;
 	return !d->form ||
-	       !prog->arch->decode(icf_unit_bytes(prog, u) + off, u->end - u->start - off, place,
-				   &in) ||
+	       !icf_decode(prog, u, icf_unit_bytes(prog, u) + off, u->end - u->start - off, place,
+			   &in) ||
 	       in.pcrel_size;
 }
 

@@ -69,6 +69,7 @@ static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_un
 		}
 		return h;
 	}
+	case ICF_MEANS_OWN: return icf_hash_mix(5, ref->target - u->start);
 	default: return icf_hash_mix(3, ref->target);
 	}
 }
@@ -119,7 +120,7 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 	struct elfrw_insn in;
 	uint32_t r = 0;
 	for (size_t pos = 0; pos < size; pos += in.len) {
-		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &in) ||
+		if (!icf_decode(prog, u, code + pos, avail - pos, u->start + pos, &in) ||
 		    in.len > size - pos)
 			break;
 		uint32_t first = r;

@@ -137,6 +137,8 @@ void icf_find_alignments(struct icf_program *prog)
 		if (u->flags & ICF_UNIT_DATA_READ)
 			u->promise = larger(u->promise,
 					    section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
+		if (u->flags & ICF_UNIT_POOL)
+			u->promise = larger(u->promise, u->read_align);
 		u->grain = larger(u->promise, least);
 		inner |= (u->flags & ICF_UNIT_INNER) != 0;
 	}

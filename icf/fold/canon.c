@@ -49,6 +49,8 @@ enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode m
 		return ICF_MEANS_TABLE;
 	if (ref->unit == ICF_NONE)
 		return ICF_MEANS_ADDRESS;
+	if (ref->flags & ICF_REF_OWN)
+		return ICF_MEANS_OWN;
 	if (ref->kind == ICF_REF_BRANCH)
 		return ICF_MEANS_CLASS;
 	/* An address that the program can look at counts by class only if the whole class gets one
@@ -67,6 +69,8 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 				  (uint32_t)ref->flags << 8 | (uint32_t)m);
 	if (m == ICF_MEANS_ADDRESS)
 		elfrw_wbuf_u64(w, ref->target);
+	else if (m == ICF_MEANS_OWN)
+		elfrw_wbuf_u64(w, ref->target - prog->unit.data[ref->unit].start);
 	else if (m == ICF_MEANS_CLASS) {
 		const struct icf_unit *t = &prog->unit.data[ref->unit];
 		elfrw_wbuf_u64(w, ref->target - t->start);

@@ -15,7 +15,8 @@ static void observe(struct icf_program *prog)
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref && !(u->flags & ICF_UNIT_UNUSED); r++) {
-			if (ref[r].unit == ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
+			if (ref[r].unit == ICF_NONE || ref[r].kind == ICF_REF_BRANCH ||
+			    (ref[r].flags & ICF_REF_OWN))
 				continue;
 			struct icf_unit *t = &prog->unit.data[ref[r].unit];
 			t->flags |= ref[r].target == t->start ? ICF_UNIT_OBSERVED : ICF_UNIT_INNER;

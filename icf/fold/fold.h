@@ -22,6 +22,7 @@ enum icf_meaning {
 	ICF_MEANS_ADDRESS, /* this very address: data, linkage code, an observed function */
 	ICF_MEANS_CLASS,   /* any unit that is the same as the target's, at the same offset */
 	ICF_MEANS_TABLE,   /* the unit's own jump table */
+	ICF_MEANS_OWN,     /* its own literal, at the same offset */
 };
 enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode mode,
 				 const struct icf_ref *ref);

@@ -474,7 +474,7 @@ void icf_keep_unused(struct icf_program *prog)
 		struct icf_unit *u = &prog->unit.data[i];
 		if (u->flags & ICF_UNIT_UNUSED)
 			u->reason = ICF_NOT_WORTH;
-		u->flags &= (uint16_t)~ICF_UNIT_UNUSED;
+		u->flags &= ~(uint32_t)ICF_UNIT_UNUSED;
 	}
 	prog->dead.len = 0;
 }

@@ -53,7 +53,8 @@ static bool decode(struct halves *h, bool *good)
 		if (!at)
 			return false;
 		*at = (struct at){ .pos = (uint32_t)pos, .label = NOTHING };
-		if (!h->prog->arch->decode(h->code + pos, size - pos, h->u->start + pos, &at->in))
+		if (!icf_decode(h->prog, h->u, h->code + pos, size - pos, h->u->start + pos,
+				&at->in))
 			return true;
 		pos += at->in.len;
 	}

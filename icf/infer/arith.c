@@ -239,12 +239,77 @@ static bool names_function(const struct icf_program *prog, uint32_t i, const str
 	return function_at(prog, i, va) != ICF_NONE;
 }
 
+static struct elfrw_err *add_source(struct flow *f, size_t k, uint64_t target,
+				    uint64_t from[MAX_SOURCES])
+{
+	if (f->source.len < MAX_SOURCES)
+		from[f->source.len] = target;
+	uint32_t *slot = VEC_PUSH(&f->source);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = (uint32_t)k;
+	return NULL;
+}
+
+/* The address of a function that instruction K loads from the unit's literals: *RET. */
+static bool loads_function(const struct flow *f, size_t k, uint64_t *ret)
+{
+	const struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[f->unit];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	const struct icf_insn_at *at = &f->t.insn.data[k];
+	uint64_t va = at->in.target;
+	size_t n = u->n_ref, r = LOWER_BOUND(0, n, mid, ref[mid].off < at->pos);
+	if (r < n && ref[r].off == at->pos && (ref[r].flags & ICF_REF_OWN))
+		va = ref[r].target;
+	else if (!at->in.pcrel_size || icf_is_half(prog->arch, &at->in))
+		return false;
+	if (va - u->start >= u->end - u->start || icf_data_end(prog, va) == va)
+		return false;
+	r = LOWER_BOUND(0, n, mid, ref[mid].off < va - u->start);
+	if (r == n || ref[r].off != va - u->start || !names_function(prog, f->unit, &ref[r]) ||
+	    !icf_in_exec(prog, ref[r].target))
+		return false;
+	*ret = ref[r].target;
+	return true;
+}
+
+/* The same as find_sources(), for a unit with literals. */
+static struct elfrw_err *find_loads(struct flow *f, uint64_t from[MAX_SOURCES])
+{
+	const struct icf_unit *u = &f->prog->unit.data[f->unit];
+	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
+	uint32_t r = 0;
+	for (size_t k = 0; k < f->t.insn.len; k++) {
+		uint32_t end = f->t.insn.data[k].pos + f->t.insn.data[k].in.len;
+		uint64_t target = 0;
+		bool found = loads_function(f, k, &target);
+		for (; r < u->n_ref && ref[r].off < end; r++) {
+			bool literal = icf_data_end(f->prog, u->start + ref[r].off) !=
+				       u->start + ref[r].off;
+			struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
+			if (found || literal || !names_function(f->prog, f->unit, &ref[r]) ||
+			    !icf_in_exec(f->prog, ref[r].target) ||
+			    (e.op != ELFRW_OP_ADDRESS && e.op != ELFRW_OP_MOV &&
+			     !(ref[r].pair && (ref[r].flags & ICF_REF_LEA))))
+				continue;
+			found = true;
+			target = ref[r].target;
+		}
+		if (found)
+			ELFRW_TRY(add_source(f, k, target, from));
+	}
+	return NULL;
+}
+
 /* Collects the instructions that compute addresses of functions; FROM: their addresses. */
 static struct elfrw_err *find_sources(struct flow *f, uint64_t from[MAX_SOURCES])
 {
 	const struct icf_unit *u = &f->prog->unit.data[f->unit];
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	f->source.len = 0;
+	if (u->flags & ICF_UNIT_POOL)
+		return find_loads(f, from);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		if (!names_function(f->prog, f->unit, &ref[r]))
 			continue;
@@ -263,12 +328,7 @@ static struct elfrw_err *find_sources(struct flow *f, uint64_t from[MAX_SOURCES]
 		if (e.op != ELFRW_OP_ADDRESS && e.op != ELFRW_OP_MOV &&
 		    !(ref[r].pair && (ref[r].flags & ICF_REF_LEA)))
 			continue;
-		if (f->source.len < MAX_SOURCES)
-			from[f->source.len] = ref[r].target;
-		uint32_t *slot = VEC_PUSH(&f->source);
-		if (!slot)
-			return &elfrw_err_nomem;
-		*slot = (uint32_t)k;
+		ELFRW_TRY(add_source(f, k, ref[r].target, from));
 	}
 	return NULL;
 }
@@ -298,12 +358,7 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 		uint64_t to = icf_address_at(f->prog, f->unit, &f->t, k);
 		if (d.kind != ICF_DEF_ADDRESS || to - u->start >= u->end - u->start)
 			continue;
-		if (f->source.len < MAX_SOURCES)
-			from[f->source.len] = to;
-		uint32_t *slot = VEC_PUSH(&f->source);
-		if (!slot)
-			return &elfrw_err_nomem;
-		*slot = (uint32_t)k;
+		ELFRW_TRY(add_source(f, k, to, from));
 	}
 	return NULL;
 }

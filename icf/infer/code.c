@@ -49,7 +49,7 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 		struct elfrw_insn *in = icf_trace_slot(t);
 		if (!in)
 			return &elfrw_err_nomem;
-		*clean = prog->arch->decode(code + pos, avail - pos, u->start + pos, in) &&
+		*clean = icf_decode(prog, u, code + pos, avail - pos, u->start + pos, in) &&
 			 in->len <= size - pos;
 		if (!*clean)
 			return NULL;

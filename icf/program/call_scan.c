@@ -153,7 +153,7 @@ static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_
 	bool indirect = false;
 	labels->len = 0;
 	for (uint64_t va = u->start; va < u->end; va += in.len) {
-		if (!prog->arch->decode(code + (va - u->start), u->end - va, va, &in))
+		if (!icf_decode(prog, u, code + (va - u->start), u->end - va, va, &in))
 			break;
 		uint64_t site = va + in.len;
 		bool tail = in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC;

@@ -109,7 +109,7 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 	size_t at = 0;
 	for (uint64_t va = u->start; va < u->end && !err && !t.v.nomem; va += in.len) {
 		const uint8_t *p = code + (va - u->start);
-		if (!prog->arch->decode(p, u->end - va, va, &in))
+		if (!icf_decode(prog, u, p, u->end - va, va, &in))
 			break;
 		size_t jumps = cxx ? arrive(&t, label, &at, va, falls) : 0;
 		if (!jumps && !falls &&

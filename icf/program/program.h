@@ -54,15 +54,16 @@ struct icf_unit {
 	uint32_t fde, n_fde; /* into icf_program.cfi.by_pc */
 	uint32_t ref, n_ref; /* into the refs of its chunk; icf_unit_refs() resolves them */
 	uint32_t chunk;
+	uint32_t flags;  /* ICF_UNIT_* */
 	uint8_t kind;    /* enum icf_unit_kind */
 	uint8_t reason;  /* enum icf_reason */
 	uint8_t hotness; /* 0 hottest */
-	uint16_t flags;  /* ICF_UNIT_* */
 	/* Exponents of two, icf_find_alignments(): */
 	uint8_t grain;       /* it moves by multiples of this */
 	uint8_t promise;     /* what of that is more than what functions usually have */
 	uint8_t entry_align; /* the alignment of its entry that observers of the address may rely on
 			      */
+	uint8_t read_align;  /* with ICF_UNIT_POOL: what loads of its literals ask for */
 };
 
 #define ICF_READ_ALIGN \
@@ -94,6 +95,10 @@ struct icf_unit {
 #define ICF_UNIT_PLAIN                                                                             \
 	32768 /* no number in it can lead to code, as icf_find_doubtful() asks: seen if references \
 		 are inferred */
+#define ICF_UNIT_POOL                                                                          \
+	65536 /* holds literals that only its own code reads (refs/pool.c); icf_decode() skips \
+	       * them                                                                          \
+	       */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -131,6 +136,8 @@ struct icf_ref {
 #define ICF_REF_RELAXED                                                                         \
 	16 /* a linker made this field, and a no-op, of an address in two halves: where it does \
 	      not reach, they become halves again (elfrw_arch.expand) */
+
+#define ICF_REF_OWN 32 /* names a literal of its own unit: counts from the unit's start */
 
 enum icf_data_kind {
 	ICF_DATA_ADDRESS,  /* the field holds the target */
@@ -327,6 +334,25 @@ const struct icf_pad *icf_unit_pads(const struct icf_program *prog, uint32_t i, 
 
 /* The bytes of unit U. */
 const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_unit *u);
+
+/* The end of the run of data among code that holds VA; VA: it is in none.  unit.c */
+uint64_t icf_data_end(const struct icf_program *prog, uint64_t va);
+
+/* Decodes the instruction of unit U at VA, as elfrw_arch.decode does; its bytes are at CODE, and
+ * AVAIL may be read.  A literal reads as a trap: control does not get there. */
+static inline unsigned icf_decode(const struct icf_program *prog, const struct icf_unit *u,
+				  const uint8_t *code, size_t avail, uint64_t va,
+				  struct elfrw_insn *ret)
+{
+	const struct elfrw_arch *arch = prog->arch;
+	uint64_t end = u->flags & ICF_UNIT_POOL ? icf_data_end(prog, va) : va;
+	if (end == va)
+		return arch->decode(code, avail, va, ret);
+	end = end < u->end ? end : u->end;
+	arch->decode(arch->fill, arch->fill_size, 0, ret);
+	ret->len = end - va < arch->fill_size ? (uint8_t)(end - va) : arch->fill_size;
+	return ret->len;
+}
 
 /* The unit that holds VA, or ICF_NONE. */
 uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);

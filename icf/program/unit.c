@@ -183,6 +183,13 @@ bool icf_has_data(const struct icf_program *prog, uint64_t start, uint64_t end)
 	return i < prog->data.len && prog->data.data[i].start < end;
 }
 
+uint64_t icf_data_end(const struct icf_program *prog, uint64_t va)
+{
+	size_t i = LOWER_BOUND(0, prog->data.len, mid, prog->data.data[mid].end <= va);
+	const struct icf_data_run *run = i < prog->data.len ? &prog->data.data[i] : NULL;
+	return run && run->start <= va ? run->end : va;
+}
+
 static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start,
 				  uint64_t end, uint8_t kind)
 {

@@ -89,7 +89,7 @@ static bool may_return(const struct icf_program *prog, uint32_t i)
 	if (u->kind == ICF_UNIT_OPAQUE || size > MAX_LOOK)
 		return true;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
-		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in) ||
+		if (!icf_decode(prog, u, code + pos, size - pos, u->start + pos, &in) ||
 		    in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_JMP_IND)
 			return true;
 		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
@@ -217,7 +217,7 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va, bool *any
 	struct icf_trace t = { 0 };
 	unsigned falls = prog->unit.data[i].flags & ICF_UNIT_FALLS; /* see run_on() */
 	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel, &t);
-	prog->unit.data[i].flags |= (uint16_t)falls;
+	prog->unit.data[i].flags |= falls;
 	icf_trace_deinit(&t);
 	elfrw_relocs_close(&rel);
 	return err;

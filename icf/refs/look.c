@@ -330,7 +330,8 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 		/* Symbols and FDEs delimit the unit, and relocations mark its references, but data
 		 * may lie in between. */
 		bool known = !prog->inferred && (u->n_sym || u->n_fde);
-		if (!is_looked_at(prog, u) || (known && !(u->flags & ICF_UNIT_DATA_READ)))
+		if (!is_looked_at(prog, u) || (known && !(u->flags & ICF_UNIT_DATA_READ)) ||
+		    (u->flags & ICF_UNIT_POOL))
 			continue;
 		err = icf_trace_unit(prog, i, &t, &clean);
 		if (!err && known && reads_itself(prog, i, &t))

@@ -194,7 +194,9 @@ static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t f
 	if (n && ((all && (data || alone)) || !may_move(f->prog, high))) {
 		high->target = low[0].target;
 		high->flags = computes ? ICF_REF_LEA : 0;
-		if (high->target - f->u->start < f->u->end - f->u->start)
+		bool literal = (f->u->flags & ICF_UNIT_POOL) &&
+			       icf_data_end(f->prog, high->target) != high->target;
+		if (high->target - f->u->start < f->u->end - f->u->start && !literal)
 			f->u->flags |= ICF_UNIT_DATA_READ;
 		return NULL;
 	}

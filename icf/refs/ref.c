@@ -7,6 +7,7 @@
 #include "elfrw/base/parallel.h"
 #include "icf/infer/infer.h"
 #include "icf/refs/pair.h"
+#include "icf/refs/pool.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -25,6 +26,7 @@ void icf_make_opaque(struct icf_unit *u)
 {
 	u->kind = ICF_UNIT_OPAQUE;
 	u->reason = ICF_NOT_UNDERSTOOD;
+	u->flags &= ~(uint32_t)ICF_UNIT_POOL;
 	u->n_ref = 0;
 }
 
@@ -62,6 +64,39 @@ static bool is_relaxed(const struct decoding *d, const struct elfrw_insn *in, ui
 	return arch->expand(code, d->u->start + pos - arch->fill_size, in->target);
 }
 
+/* Does IN load a literal of its own unit? */
+static bool reads_literal(const struct decoding *d, const struct elfrw_insn *in)
+{
+	return (d->u->flags & ICF_UNIT_POOL) && in->pcrel_size && !is_branch(in) &&
+	       in->target - d->u->start < d->u->end - d->u->start &&
+	       icf_data_end(d->prog, in->target) != in->target;
+}
+
+/* Adds the addresses among the literals in S, which stands for LEN bytes of them. */
+static struct elfrw_err *add_literals(struct decoding *d, uint64_t va, unsigned len)
+{
+	const struct elfrw_arch *arch = d->prog->arch;
+	for (; d->r < d->r_end && d->rel->rela[d->r].r_offset < va + len; d->r++) {
+		const Elf64_Rela *r = &d->rel->rela[d->r];
+		unsigned size = arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)).size;
+		uint64_t off = r->r_offset - d->u->start;
+		uint8_t form = arch->address_form(size, false);
+		if (!form)
+			continue;
+		struct icf_ref ref = {
+			.target = elfrw_get_le(icf_unit_bytes(d->prog, d->u) + off, size),
+			.off = (uint32_t)off,
+			.unit = ICF_NONE,
+			.table = ICF_NONE,
+			.form = form,
+			.kind = ICF_REF_ABS,
+			.flags = ICF_REF_LEA,
+		};
+		ELFRW_TRY(push_ref(d, &ref));
+	}
+	return NULL;
+}
+
 /* Adds the PC-relative field of IN, POS bytes from the unit's start. */
 static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
 {
@@ -69,7 +104,7 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 	const struct elfrw_arch *arch = d->prog->arch;
 	bool branch = is_branch(in), inside = in->target - u->start < u->end - u->start;
 	bool half = icf_is_half(arch, in);
-	if (inside && !branch && !half)
+	if (inside && !branch && !half && !reads_literal(d, in))
 		u->flags |= ICF_UNIT_DATA_READ;
 	if (inside && !half && (branch || in->target != u->start))
 		return NULL;
@@ -152,7 +187,7 @@ static bool reads_itself(const struct decoding *d, const struct elfrw_insn *in)
 {
 	return d->prog->mapped && in->pcrel_size && !is_branch(in) &&
 	       !(in->flags & ELFRW_INSN_LEA) && !icf_is_half(d->prog->arch, in) &&
-	       in->target - d->u->start < d->u->end - d->u->start;
+	       in->target - d->u->start < d->u->end - d->u->start && !reads_literal(d, in);
 }
 
 /* Decodes all instructions of the unit.  *LAST: the kind of the last one except no-ops.  *ODD: they
@@ -165,8 +200,7 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 	/* The decoder is fastest if it may read beyond an instruction, so it gets the whole
 	 * section. */
 	uint64_t avail = d->prog->exec.data[u->sec].end - u->start;
-	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
-		d->prog->arch->decode;
+	bool pool = u->flags & ICF_UNIT_POOL;
 	struct elfrw_insn one, *in = &one;
 	if (d->t && !icf_trace_begin(d->t, size))
 		return &elfrw_err_nomem;
@@ -175,8 +209,8 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 		uint64_t va = u->start + pos;
 		if (d->t && !(in = icf_trace_slot(d->t)))
 			return &elfrw_err_nomem;
-		*odd = !decode(code + pos, avail - pos, va, in) || in->len > size - pos ||
-		       (in->flags & ELFRW_INSN_LONG_CALL);
+		*odd = !icf_decode(d->prog, u, code + pos, avail - pos, va, in) ||
+		       in->len > size - pos || (in->flags & ELFRW_INSN_LONG_CALL);
 		if (*odd)
 			return NULL;
 		if (d->t)
@@ -192,7 +226,9 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 			return NULL;
 		if (in->pcrel_size && !number)
 			ELFRW_TRY(add_pcrel(d, in, pos));
-		if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in->len) {
+		if (pool && icf_data_end(d->prog, va) != va)
+			ELFRW_TRY(add_literals(d, va, in->len));
+		else if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in->len) {
 			struct icf_insn_site s = { d->prog, d->rel, in, va, code + pos, u->sec };
 			ELFRW_TRY(add_relocated(d, &s, odd));
 			if (*odd)
@@ -204,6 +240,18 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 			*last = in->kind;
 	}
 	return NULL;
+}
+
+/* Marks the halves of addresses of the unit's own literals, which are only loaded from. */
+static void mark_literals(const struct decoding *d)
+{
+	for (size_t r = d->u->ref; r < d->c->ref.len; r++) {
+		struct icf_ref *ref = &d->c->ref.data[r];
+		if (ref->kind == ICF_REF_PCREL && !(ref->flags & ICF_REF_HALF) &&
+		    ref->target - d->u->start < d->u->end - d->u->start &&
+		    icf_data_end(d->prog, ref->target) != ref->target)
+			ref->flags = ICF_REF_OWN;
+	}
 }
 
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
@@ -221,8 +269,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	u->chunk = chunk;
 	u->ref = (uint32_t)d.c->ref.len;
 	u->n_ref = 0;
-	u->flags &= (uint16_t) ~(ICF_UNIT_FALLS | ICF_UNIT_CALLS | ICF_UNIT_ENDBR |
-				 ICF_UNIT_DATA_READ | ICF_UNIT_PLAIN);
+	u->flags &= ~(uint32_t)(ICF_UNIT_FALLS | ICF_UNIT_CALLS | ICF_UNIT_ENDBR |
+				ICF_UNIT_DATA_READ | ICF_UNIT_PLAIN);
 	if (u->kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	if (u->end - u->start > UINT32_MAX) {
@@ -239,6 +287,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	}
 	if (d.halves)
 		ELFRW_TRY(icf_pair_halves(prog, rel, i, t, d.jumps));
+	if (u->flags & ICF_UNIT_POOL)
+		mark_literals(&d);
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
@@ -356,6 +406,8 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	prog->inferred = !any;
 	if (!err)
 		err = look_into_gaps(prog);
+	if (!err)
+		err = icf_find_pools(prog, job.rel);
 	if (!err)
 		err = make_chunks(prog, &job);
 	if (!err && prog->inferred)

@@ -33,6 +33,8 @@ struct icf_vunit {
 	bool shared;    /* others are folded into it */
 	bool endbr;     /* found: begins with a landing pad of indirect branches */
 	bool opaque;    /* found: no code, or code that is not understood; it did not move */
+	uint32_t tail;  /* found: bytes of literals at its end, with the padding before */
+	bool literals;  /* found: its data are literals that it alone loads */
 	bool mixed;     /* found: something leads into the middle of an apparent instruction */
 	bool computes; /* found: jumps to a target in a register or memory, or returns to an address
 			  that it stored */

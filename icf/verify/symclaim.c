@@ -6,7 +6,10 @@
  * a thunk.  Code without a symbol of its own (FDEs show where it is) lies between code with
  * symbols, and is searched for there.  Without any symbols, code in unchanged sections is assumed
  * not to have moved or folded.  A wrong guess makes a check fail, never pass. */
+#include "elfrw/arch/judge.h"
+#include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
+#include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 struct start {
 	uint64_t old, end, new; /* new: UINT64_MAX if no symbol tells */
 	bool lost;              /* the symbol has lost its size */
+	bool mapping, data;     /* a mapping symbol; what follows it is data */
 	bool sized;
 	uint64_t new_size;
 };
@@ -84,6 +88,7 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 			continue;
 		bool sized = x.st_size &&
 			     (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+		bool mapping = name && elfrw_symbol_is_mapping(&v->claim.in.ehdr, type, name);
 		struct start *s = VEC_PUSH(&ret->v);
 		if (!s)
 			return &elfrw_err_nomem;
@@ -92,6 +97,8 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 				     .end = x.st_value + (x.st_size < room ? x.st_size : room),
 				     .new = y.st_value,
 				     .lost = sized && !y.st_size,
+				     .mapping = mapping,
+				     .data = mapping &&elfrw_symbol_begins_data(name),
 				     .sized = x.st_size != 0,
 				     .new_size = y.st_size };
 	}
@@ -203,6 +210,7 @@ static struct start join(const struct starts *s, size_t *at)
 		if (x->end > all.end)
 			all.end = x->end;
 		all.sized |= x->sized;
+		all.mapping &= x->mapping;
 		if (x->old == all.old) {
 			all.lost |= x->lost;
 			if (all.new == UINT64_MAX)
@@ -223,7 +231,7 @@ static void find_fold(const struct icf_v *v, const struct icf_vexec *e, const st
 		return;
 	}
 	bool smaller =
-		s->sized && s->new != UINT64_MAX && s->new_size && s->new_size < u->end - u->old;
+		s->sized && s->new != UINT64_MAX && s->new_size && s->new_size < s->end - s->old;
 	if (!smaller || s->new < e->new || s->new + s->new_size > e->new_end)
 		return;
 	/* Smaller than it was: a thunk. */
@@ -246,9 +254,38 @@ static struct elfrw_err *push_unnamed(struct icf_v *v, const struct icf_vexec *e
 	return NULL;
 }
 
+/* The literals of function X lie behind it: where they end, which is before the zeros that fill the
+ * gap.  X->end: it has none.  *AT: the next start, and then the one behind the literals.  REL: the
+ * relocations of section E. */
+static uint64_t end_of_literals(const struct icf_v *v, const struct icf_vexec *e,
+				const struct starts *s, const struct start *x,
+				const struct elfrw_relocs *rel, size_t *at)
+{
+	const struct start *next = s->v.data + *at;
+	if (!v->claim.arch->judge->loads || !rel->n || !x->sized || *at == s->v.len ||
+	    !next->data || next->old >= e->old_end || next->old < x->end ||
+	    !is_padding(v, e, x->end, next->old))
+		return x->end;
+	while (*at < s->v.len && s->v.data[*at].data)
+		++*at;
+	uint64_t start = next->old, end = e->old_end;
+	if (*at < s->v.len && s->v.data[*at].old < end)
+		end = s->v.data[*at].old;
+	uint64_t limit = end, told = start;
+	for (size_t r = elfrw_relocs_from(rel, start); r < rel->n && rel->rela[r].r_offset < end;
+	     r++)
+		told = rel->rela[r].r_offset +
+		       v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info)).size;
+	while (end > start && e->old_data[end - 1 - e->old] == 0)
+		end--;
+	end = (end + 3) & ~(uint64_t)3;
+	end = end > told ? end : told;
+	return end < limit ? end : limit;
+}
+
 /* Makes the units of one section from the sorted starts [*AT ...) in it. */
 static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const struct starts *s,
-			     size_t *at)
+			     const struct elfrw_relocs *rel, size_t *at)
 {
 	uint64_t pos = e->old;
 	if (is_linkage(v->claim.in.section[e->in].name))
@@ -261,16 +298,16 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 			x.end = e->old_end;
 		/* A symbol in padding that is gone stands where the next one does. */
 		if (!x.sized && is_padding(v, e, x.old, next) &&
-		    (more ? s->v.data[*at].new == x.new : x.new == e->new_end))
+		    (x.mapping || (more ? s->v.data[*at].new == x.new : x.new == e->new_end)))
 			continue;
 		if (!x.sized)
 			x.end = trim(v, e, x.old, next);
 		ELFRW_TRY(push_unnamed(v, e, pos, x.old));
-		struct icf_vunit *u = push(v, x.old, x.end, x.new);
+		pos = end_of_literals(v, e, s, &x, rel, at);
+		struct icf_vunit *u = push(v, x.old, pos, x.new);
 		if (!u)
 			return &elfrw_err_nomem;
 		find_fold(v, e, &x, u);
-		pos = x.end;
 	}
 	return push_unnamed(v, e, pos, e->old_end);
 }
@@ -393,7 +430,11 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		uint32_t from = (uint32_t)v->claim.unit.len;
 		while (at < s.v.len && s.v.data[at].old < v->claim.exec.data[k].old)
 			at++;
-		err = cut(v, &v->claim.exec.data[k], &s, &at);
+		struct elfrw_relocs rel;
+		err = elfrw_relocs_open(&rel, &v->claim.in, v->claim.exec.data[k].in);
+		if (!err)
+			err = cut(v, &v->claim.exec.data[k], &s, &rel, &at);
+		elfrw_relocs_close(&rel);
 		for (uint32_t i = from; i < v->claim.unit.len && !symbols; i++)
 			v->claim.unit.data[i].body = v->claim.unit.data[i].entry =
 				v->claim.unit.data[i].old;

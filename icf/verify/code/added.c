@@ -64,6 +64,8 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 			forget_all(at);
 		return;
 	}
+	if (in->pcrel_size && !at->sum)
+		at->sum = icf_vcode_loaded(at, pos, in->target);
 	/* While no register has an address, only an instruction that computes one matters. */
 	if (!at->has_address && !in->pcrel_size && !at->sum)
 		return;

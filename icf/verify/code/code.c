@@ -66,8 +66,9 @@ static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 /* Adds FROM to TO and frees it; sets *OK to false where there is no memory. */
 #define GATHER(to, from, ok) (*(ok) &= VEC_APPEND(to, (from)->data, (from)->len), VEC_FREE(from))
 
-static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
+static struct elfrw_err *gather(struct icf_vcode_job *job, struct icf_vcode_part *part)
 {
+	struct icf_v *v = job->v;
 	bool ok = true;
 	icf_vlog_merge(&v->log, &part->log);
 	GATHER(&v->call, &part->call, &ok);
@@ -80,6 +81,7 @@ static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 	GATHER(&v->alias, &part->alias, &ok);
 	GATHER(&v->span, &part->span, &ok);
 	GATHER(&v->entered.v, &part->entered.v, &ok);
+	GATHER(&job->outside, &part->outside, &ok);
 	VEC_FREE(&part->inner);
 	VEC_FREE(&part->whole);
 	VEC_FREE(&part->place);
@@ -123,7 +125,7 @@ static struct elfrw_err *check_aliases(struct icf_vcode_job *job)
 		u.body = v->claim.unit.data[a.other].body;
 		icf_vcode_unit(job, &part, a.unit, &u);
 		err = part.log.nomem ? &elfrw_err_nomem : NULL;
-		struct elfrw_err *e = gather(v, &part);
+		struct elfrw_err *e = gather(job, &part);
 		err = err ? err : e;
 	}
 	v->alias.len = n;
@@ -150,21 +152,32 @@ struct elfrw_err *icf_v_check_code(struct icf_v *v)
 	job.rel = calloc(v->claim.exec.len, sizeof *job.rel);
 	job.part = calloc(n + 1, sizeof *job.part);
 	struct elfrw_err *err = job.rel && job.part ? find_objects(&job) : &elfrw_err_nomem;
+	if (!err)
+		err = icf_vcode_find_literals(&job);
 	for (size_t i = 0; i < v->claim.exec.len && !err; i++)
 		err = icf_v_named(v->claim.in.path, elfrw_relocs_open(&job.rel[i], &v->claim.in,
 								      v->claim.exec.data[i].in));
 	if (!err)
 		err = elfrw_parallel(v->threads, n, check_part, &job);
 	for (size_t i = 0; i < n && job.part; i++) {
-		struct elfrw_err *e = gather(v, &job.part[i]);
+		struct elfrw_err *e = gather(&job, &job.part[i]);
 		if (!err)
 			err = e;
 	}
 	if (!err)
 		err = check_aliases(&job);
+	if (!err) {
+		struct icf_vcode_part part = { .log.max = v->log.max };
+		icf_vcode_check_outside(&job, &part);
+		err = part.log.nomem ? &elfrw_err_nomem : NULL;
+		struct elfrw_err *e = gather(&job, &part);
+		err = err ? err : e;
+	}
 	for (size_t i = 0; i < v->claim.exec.len && job.rel; i++)
 		elfrw_relocs_close(&job.rel[i]);
 	VEC_FREE(&job.objects);
+	VEC_FREE(&job.run);
+	VEC_FREE(&job.outside);
 	free(job.rel);
 	free(job.part);
 	return err;

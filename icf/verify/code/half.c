@@ -192,6 +192,8 @@ static void check_told(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	r.found = high ? out | (now & rest) : (now & ~rest) | out;
 	at->loads = !high && (x->in.flags & ELFRW_INSN_MEM);
 	icf_vcode_ref(at, r);
+	if (at->loads)
+		at->sum = icf_vcode_loaded(at, pos, to);
 	at->loads = false;
 }
 
@@ -241,7 +243,7 @@ static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct
 	if (!low && elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
 		h->last = pos;
 	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
-	at->sum = at->loads ? 0 : r.target;
+	at->sum = at->loads ? icf_vcode_loaded(at, pos, r.target) : r.target;
 	icf_vcode_ref(at, r);
 	at->loads = false;
 }

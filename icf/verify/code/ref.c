@@ -157,9 +157,16 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 	uint32_t t = r->known && !r->branch ? icf_v_find(&v->claim, r->target) : ICF_V_NONE;
 	if (t != ICF_V_NONE && v->claim.unit.data[t].old == r->target)
 		__atomic_store_n(&v->claim.unit.data[t].observed, 1, __ATOMIC_RELAXED);
+	icf_vcode_note_outside(at, r->target);
 	if (is_acceptable(at, r)) {
-		if (t != ICF_V_NONE && v->claim.unit.data[t].old != r->target &&
-		    !icf_v_stays_aligned(&v->claim, r->target, r->found))
+		if (icf_vcode_literals(at, r->target)) {
+			unsigned size = at->loads ? icf_vcode_load_size(at, r->insn) : 0;
+			if (size && !(r->target & (size - 1)) && (r->found & (size - 1)))
+				icf_vcode_bad(at, ICF_VC_OBSERVED,
+					      "alignment of a literal that it loads", r->insn,
+					      r->target, r->found);
+		} else if (t != ICF_V_NONE && v->claim.unit.data[t].old != r->target &&
+			   !icf_v_stays_aligned(&v->claim, r->target, r->found))
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names",
 				      r->insn, r->target, r->found);
 		else if (!r->branch && !at->loads && t != at->index &&

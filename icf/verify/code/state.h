@@ -38,14 +38,22 @@ struct icf_vcode_part {
 	VEC(uint64_t) inner; /* targets of the current unit's branches in it, from its start */
 	VEC(struct icf_vwhole) whole; /* of the current unit */
 	VEC(uint64_t) place;          /* opaque.c: computed by the current unit, and in it */
+	VEC(uint64_t) outside;        /* places among data of other units that units name */
 	struct icf_ventries entered;
+};
+
+/* Data among IN's code, by mapping symbols. */
+struct icf_vrun {
+	uint64_t start, end;
 };
 
 struct icf_vcode_job {
 	struct icf_v *v;
 	struct elfrw_relocs *rel; /* by executable section */
 	struct icf_vcode_part *part;
-	VEC(uint64_t) objects; /* code addresses of data symbols, sorted */
+	VEC(uint64_t) objects;    /* code addresses of data symbols, sorted */
+	VEC(struct icf_vrun) run; /* sorted, disjoint */
+	VEC(uint64_t) outside;
 };
 
 /* The current unit. */
@@ -69,6 +77,10 @@ struct icf_vcode_at {
 	 * `whole_reg`. */
 	uint64_t whole_from, whole_to;
 	unsigned whole_reg;
+	bool literals;   /* its data are literals that it alone knows */
+	const char *why; /* literal.c: why they are not, */
+	uint64_t why_at; /* and where, from the unit's start */
+	uint32_t tail;   /* bytes of literals at its end, with the padding before */
 };
 
 /* unit.c: compares unit I, or an assumed equal: U with another place. */
@@ -112,6 +124,22 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 /* Does the indirect jump X, POS bytes from the unit's start, go to the address that the two
  * instructions before it compute?  Asked behind icf_vcode_half(). */
 bool icf_vcode_goes_to_whole(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
+
+/* literal.c: _find_literals: where data are.  Has unit U any?  Are AT's all literals that it alone
+ * knows?  _literals: how many bytes of literals there are from VA on, if that is so.  _data: of
+ * data. _check_literals: compares N of them, from POS on; *R is the next relocation.  The size of
+ * the load at POS, or 0; what is loaded there from the literal TO, if that is an address, or 0. The
+ * rest: nothing else may name literals. */
+struct elfrw_err *icf_vcode_find_literals(struct icf_vcode_job *job);
+bool icf_vcode_has_data(const struct icf_vcode_job *job, const struct icf_vunit *u);
+bool icf_vcode_knows_literals(struct icf_vcode_at *at);
+uint64_t icf_vcode_literals(const struct icf_vcode_at *at, uint64_t va);
+uint64_t icf_vcode_data(const struct icf_vcode_at *at, uint64_t va);
+void icf_vcode_check_literals(struct icf_vcode_at *at, uint64_t pos, uint64_t n, size_t *r);
+unsigned icf_vcode_load_size(const struct icf_vcode_at *at, uint64_t pos);
+uint64_t icf_vcode_loaded(const struct icf_vcode_at *at, uint64_t pos, uint64_t to);
+void icf_vcode_note_outside(struct icf_vcode_at *at, uint64_t target);
+void icf_vcode_check_outside(struct icf_vcode_job *job, struct icf_vcode_part *part);
 
 /* removed.c: reads a unit that OUT has not got. */
 void icf_vcode_removed(struct icf_vcode_at *at);

@@ -133,6 +133,16 @@ static void check_read(struct icf_vcode_at *at, uint64_t insn, uint64_t off)
 			      at->b[off]);
 }
 
+/* The instruction at POS loads the literal at VA: as aligned as it was. */
+static void check_literal_place(struct icf_vcode_at *at, uint64_t pos, uint64_t va)
+{
+	unsigned size = icf_vcode_load_size(at, pos);
+	uint64_t rest = size ? size - 1 : 0;
+	if (!(va & rest) && (at->moved & rest))
+		icf_vcode_bad(at, ICF_VC_CODE, "alignment of a literal that it loads", pos, va,
+			      va + at->moved);
+}
+
 /* Does IN, with the instruction BEFORE it, go to a place that no field of it shows?  Thunks store
  * or push an address and return to it. */
 static bool jumps_anywhere(const struct icf_v *v, const struct elfrw_insn *in,
@@ -209,11 +219,14 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		r.found = elfrw_form_read(r.form, at->b + r.off, from + at->moved);
 		icf_vcode_ref(at, r);
 	}
-	if (inside && at->loads && !v->claim.inferred)
+	bool literal = icf_vcode_literals(at, in->target) != 0;
+	if (inside && at->loads && !v->claim.inferred && !literal)
 		check_read(at, pos, off);
-	if (inside && !branch && !(at->u->flags & ICF_V_FOLDED) &&
-	    ((at->moved & 63) ||
-	     !icf_v_stays_aligned(&v->claim, in->target, in->target + at->moved)))
+	if (literal)
+		check_literal_place(at, pos, in->target);
+	else if (inside && !branch && !(at->u->flags & ICF_V_FOLDED) &&
+		 ((at->moved & 63) ||
+		  !icf_v_stays_aligned(&v->claim, in->target, in->target + at->moved)))
 		icf_vcode_bad(at, ICF_VC_CODE, "alignment of what it reads in itself", pos,
 			      x->va & 63, (x->va + at->moved) & 63);
 	at->loads = false;
@@ -276,6 +289,14 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 	uint64_t n = 0;
 	*last = ELFRW_INSN_NOP;
 	for (uint64_t pos = 0; pos < at->size; pos += in->len, n++) {
+		uint64_t literals = icf_vcode_literals(at, u->old + pos);
+		if (literals) {
+			icf_vcode_check_literals(at, pos, literals, &r);
+			pos += literals;
+			x.in.len = 0;
+			*last = before.in.kind = ELFRW_INSN_TRAP;
+			continue;
+		}
 		if (at->a[pos] == 0)
 			pos += icf_v_pad(v, u->old + pos);
 		x.va = u->old + pos;
@@ -318,6 +339,16 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 	return true;
 }
 
+/* Are the data of AT, which is U, all literals? */
+static void find_literals(struct icf_vcode_at *at, struct icf_vunit *u)
+{
+	at->literals = icf_vcode_knows_literals(at);
+	if (!at->literals || at->alias)
+		return;
+	u->literals = true;
+	u->tail = at->tail;
+}
+
 /* Compares unit I, or an assumed equal: U with another place. */
 void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
 		    struct icf_vunit *u)
@@ -353,7 +384,12 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 	/* Bytes that did not move may be data; then they are equal to the last byte. */
 	bool may_be_data =
 		!at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
-	if (may_be_data &&
+	find_literals(&at, u);
+	if (!may_be_data && !at.literals && at.why) {
+		icf_vcode_bad(&at, ICF_VC_CODE, at.why, at.why_at, 0, 0);
+		return;
+	}
+	if (may_be_data && !at.literals &&
 	    (u->mixed || icf_vcode_has_object(job, u) || icf_vcode_is_strange(&at))) {
 		u->opaque = true;
 		icf_vcode_opaque(&at);

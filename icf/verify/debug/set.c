@@ -41,7 +41,7 @@ void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo
 	     i < v->claim.unit.len && v->claim.unit.data[i].old < hi; i++) {
 		const struct icf_vunit *u = &v->claim.unit.data[i];
 		uint64_t from = lo > u->old ? lo : u->old, to = hi < u->end ? hi : u->end;
-		if (u->thunk && from == u->old && to == u->end)
+		if (u->thunk && from == u->old && u->end - to <= u->tail)
 			push_thunk(s, i);
 		if (from >= to || (u->flags & ICF_V_REMOVED) ||
 		    ((u->flags & ICF_V_FOLDED) && d->policy != DWR_FOLDED_ALIAS))

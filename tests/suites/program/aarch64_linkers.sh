@@ -427,7 +427,8 @@ cat macros.s - >gap.s <<'END'
 	twin	twin_c
 	twin	twin_d
 	function reads
-	ldr	x1, .Lpool
+	adr	x1, .Lpool
+	ldr	x1, [x1]
 	add	x0, x0, x1
 	ret
 .Lpool:	.quad	0x5555555555555555
