@@ -20,6 +20,7 @@ static const struct shape shapes[] = {
 	[A64_ZERO] = { 0x7e000000, 0x34000000 }, /* cbz, cbnz */
 	[A64_BIT] = { 0x7e000000, 0x36000000 },  /* tbz, tbnz */
 	[A64_PART] = { 0x7f800000, 0x52800000 }, /* movz */
+	[A64_LITERAL] = { 0x3b000000, 0x18000000 },
 };
 
 void mutate_a64_insns(struct ctx *c)

@@ -67,7 +67,8 @@ enum {
 	A64_CONDITION,
 	A64_ZERO,
 	A64_BIT,
-	A64_PART
+	A64_PART,
+	A64_LITERAL
 };
 enum { LIST_MOVED, LIST_FOLDED, LIST_SHARED };
 enum { NOTE_TRAP_BYTE = 24 }; /* its place in the header of .debug_icfold */

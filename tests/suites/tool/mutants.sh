@@ -213,6 +213,8 @@ if [ -n "${TARGET:-}" ]; then
 	good hotcold hotcold gcc mold pie "-O2 -g"
 	good init init gcc gold so "-O2 -g"
 	good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
+	good literal literals gcc bfd pie "-O2 -g -mpc-relative-literal-loads"
+	good large literals gcc lld nopie "-O2 -g -mcmodel=large"
 	FOLD=--emit-relocs good relocs eh gcc bfd so "-O2"
 	FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
 else
