@@ -8,6 +8,7 @@
 #include "icf/program/unit.h"
 #include "icf/fold/unloaded.h"
 #include "icf/fold/unused.h"
+#include "icf/refs/pool.h"
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +175,8 @@ static struct elfrw_err *find_refs(const struct job *job)
 
 static struct elfrw_err *find_datarefs(const struct job *job)
 {
-	return icf_find_datarefs(&job->run->prog);
+	ELFRW_TRY(icf_find_datarefs(&job->run->prog));
+	return icf_check_pools(&job->run->prog);
 }
 
 static struct elfrw_err *infer_refs(const struct job *job)

@@ -26,6 +26,8 @@ static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 			const struct icf_unit *next = &prog->unit.data[++k];
 			u.end = next->end;
 			u.flags |= next->flags | ICF_UNIT_GLUED;
+			u.read_align =
+				next->read_align > u.read_align ? next->read_align : u.read_align;
 			if (next->kind == ICF_UNIT_OPAQUE || u.kind == ICF_UNIT_OPAQUE) {
 				u.reason = u.kind == ICF_UNIT_OPAQUE ? u.reason : next->reason;
 				u.kind = ICF_UNIT_OPAQUE;

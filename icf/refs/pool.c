@@ -5,10 +5,12 @@
  * moves and folds like any other, with its literals, if nothing but its own code knows these:
  *   - each instruction that names a literal loads from it, and from nothing else; none computes its
  *     address, stores there or leads control there, and control does not run into literals;
- *   - no other code names one, nor does a relocation or a symbol of anything else;
+ *   - no other code names one, nor does anything else: a relocation, a symbol, a word of data, an
+ *     exception table, the dynamic section;
+ *   - all but what fills gaps is loaded whole: anything else may be code that a jump leads to;
  *   - addresses among the literals have relocations, and are references like any other;
  *   - what is no address is no distance of code either.  The assembler resolves `f - g` itself, so
- *     nothing tells.  A number that goes to a vector register is none.  Any other number is none if
+ *     nothing tells.  A number that only vector registers get is none.  Any other number is none if
  *     no place that the function names, nor its own place, is that far from code.
  * Everything else stays as it was: not understood, and pinned.
  *
@@ -216,6 +218,21 @@ static bool read_code(struct finder *f, struct pool *p)
 	return true;
 }
 
+/* Does a load read all bytes from VA up to END?  *NUMBER: a general register gets some. */
+static bool is_read(const struct finder *f, uint64_t va, uint64_t end, bool *number)
+{
+	bool whole = false;
+	*number = false;
+	for (size_t k = 0; k < f->load.len; k++) {
+		const struct load *l = &f->load.data[k];
+		if (l->va >= end || l->va + l->size <= va)
+			continue;
+		*number |= l->number;
+		whole |= l->va <= va && l->va + l->size >= end;
+	}
+	return whole;
+}
+
 /* Is the literal at VA, with a relocation, an address of 8 bytes, or a number that stays?  Then
  * *SIZE bytes are explained. */
 static bool is_address(struct finder *f, struct pool *p, uint32_t sec, const Elf64_Rela *r,
@@ -228,6 +245,9 @@ static bool is_address(struct finder *f, struct pool *p, uint32_t sec, const Elf
 	if (d.kind != ELFRW_RELOC_ABS || d.form || !only_reloc(&f->rel[sec], va) ||
 	    icf_is_doubted(prog, sec, va) || d.size > room || d.size > p->end - va ||
 	    !elfrw_reloc_symbol(prog->img, f->rel[sec].symtab, r, &sym))
+		return false;
+	bool number;
+	if (!is_read(f, va, va + d.size, &number))
 		return false;
 	*size = d.size;
 	const uint8_t *at = bytes_at(prog, &prog->unit.data[p->unit], va);
@@ -273,18 +293,25 @@ static bool may_lead(const struct finder *f, const struct pool *p, uint64_t va, 
 	return ret;
 }
 
-/* Is the number at VA, up to END, read into vector registers only? */
-static bool is_vector(const struct finder *f, uint64_t va, uint64_t end)
+/* Do assemblers or linkers fill the gap behind the literals with a no-op at VA, where the run that
+ * ends at END has neither loads nor relocations any more? */
+static bool is_fill(const struct finder *f, const struct pool *p, uint64_t va, uint64_t end)
 {
-	bool any = false, number = false;
-	for (size_t k = 0; k < f->load.len; k++) {
-		const struct load *l = &f->load.data[k];
-		if (l->va >= end || l->va + l->size <= va)
-			continue;
-		number |= l->number;
-		any |= l->va <= va && l->va + l->size >= end;
-	}
-	return any && !number;
+	const struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[p->unit];
+	const struct elfrw_relocs *rel = &f->rel[u->sec];
+	const uint8_t *at = bytes_at(prog, u, va);
+	struct elfrw_insn in;
+	if (va % prog->arch->fill_size || end - va < prog->arch->fill_size ||
+	    !prog->arch->decode(at, end - va, va, &in) || !elfrw_is_fill_nop(&in, at))
+		return false;
+	size_t r = elfrw_relocs_from(rel, va);
+	if (r < rel->n && rel->rela[r].r_offset < end)
+		return false;
+	for (size_t k = 0; k < f->load.len; k++)
+		if (f->load.data[k].va < end && f->load.data[k].va + f->load.data[k].size > va)
+			return false;
+	return true;
 }
 
 /* Could the number at VA, of up to 8 bytes in front of END, be a distance or an address of code? */
@@ -330,13 +357,15 @@ static void read_run(struct finder *f, struct pool *p, uint64_t va, uint64_t end
 			r < rel->n && rel->rela[r].r_offset < end ? rel->rela[r].r_offset : end;
 		next = next < limit ? next : limit;
 		stop = stop < limit ? stop : limit;
-		if (elfrw_all_zero(bytes_at(prog, u, va), next - va)) {
+		if (elfrw_all_zero(bytes_at(prog, u, va), next - va) || is_fill(f, p, va, end)) {
 			va = next;
 			continue;
 		}
 		f->used = next > f->used ? next : f->used;
-		if (numbers && !is_vector(f, va, next))
-			p->bad = may_be_place(f, p, va, stop);
+		/* What nothing loads may be code that a jump leads to. */
+		bool number;
+		p->bad |= !is_read(f, va, next, &number) ||
+			  (numbers && number && may_be_place(f, p, va, stop));
 		va = next;
 	}
 }
@@ -353,7 +382,7 @@ static void read_literals(struct finder *f, struct pool *p)
 			read_run(f, p, prog->data.data[i].start, end < p->end ? end : p->end,
 				 numbers != 0);
 		}
-	/* Zeros behind the last literal are padding. */
+	/* What fills the gap behind the last literal is padding. */
 	if (p->gap && f->used < p->end && f->used > p->data)
 		p->end = f->used;
 	p->bad |= p->end % prog->arch->fill_size != 0;

@@ -8,6 +8,7 @@
  * Cost: the entries are sorted, and each unit that an entry leads into is decoded once more, up to
  * the last entry. */
 #include "elfrw/base/search.h"
+#include "icf/refs/pool.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -99,8 +100,29 @@ static void look_into(const struct icf_program *prog, uint32_t k, const struct e
 				break;
 			pos += len;
 		}
-		if (pos != x->target)
+		if (pos != x->target || icf_in_literals(prog, x->target))
 			seen[prog->dataref.data[x->field].table] |= x->own ? NOT_OWN : ASTRAY;
+	}
+}
+
+/* A word may lead to VA.  If literals are there, they may be code: they stay with all that they
+ * could lead to. */
+static void pin_literals(struct icf_program *prog, uint64_t va)
+{
+	if (!icf_in_literals(prog, va))
+		return;
+	struct icf_unit *u = &prog->unit.data[icf_unit_at(prog, va)];
+	u->flags |= ICF_UNIT_PINNED;
+	for (uint64_t pos = u->start; pos < u->end; pos += prog->arch->fill_size) {
+		struct elfrw_insn in;
+		if (icf_data_end(prog, pos) == pos ||
+		    !prog->arch->decode(icf_unit_bytes(prog, u) + (pos - u->start), u->end - pos,
+					pos, &in) ||
+		    !in.pcrel_size || !icf_in_exec(prog, in.target))
+			continue;
+		uint32_t to = icf_unit_at(prog, in.target);
+		if (to != ICF_NONE)
+			prog->unit.data[to].flags |= ICF_UNIT_PINNED;
 	}
 }
 
@@ -114,7 +136,7 @@ static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf
 			   (unsigned long long)d->place, (unsigned long long)d->target);
 }
 
-static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
+static struct elfrw_err *look_at(struct icf_program *prog, uint8_t *seen)
 {
 	struct entries e = { 0 };
 	struct elfrw_err *err = collect(prog, &e, seen);
@@ -128,6 +150,9 @@ static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
 		else
 			seen[prog->dataref.data[e.v.data[i++].field].table] |= ASTRAY;
 	}
+	for (size_t i = 0; i < e.v.len; i++)
+		if (!e.v.data[i].own)
+			pin_literals(prog, e.v.data[i].target);
 	for (size_t i = 0; i < e.v.len && !err; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[e.v.data[i].field];
 		if (seen[d->table] & ASTRAY)
@@ -222,6 +247,7 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 		struct icf_dataref *d = &prog->dataref.data[i];
 		if (d->kind != ICF_DATA_DISTANCE)
 			continue;
+		pin_literals(prog, d->target);
 		uint32_t at = elfrw_image_section_at(prog->img, d->place);
 		if (at == 0)
 			continue;

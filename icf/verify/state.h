@@ -93,6 +93,11 @@ struct icf_ventries {
 	VEC(uint64_t) v;
 };
 
+/* Data among IN's code, by mapping symbols. */
+struct icf_vrun {
+	uint64_t start, end;
+};
+
 struct icf_v {
 	const struct icf_verify_options *opt;
 	bool sure, hint, doubt; /* see icf_v_unless_nomem() */
@@ -112,6 +117,7 @@ struct icf_v {
 	VEC(struct icf_vcall) call;      /* in the order of the code */
 	VEC(struct icf_vjump) jump;      /* the same */
 	VEC(struct icf_vpad) pad;        /* sorted */
+	VEC(struct icf_vrun) run;        /* sorted, disjoint */
 	VEC(struct icf_vspan) span;      /* in the order of the code */
 	struct icf_ventries named;       /* without relocations of IN's code: places in data that
 					    something refers to; sorted */
@@ -132,6 +138,11 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v);
  * unit behind it. */
 struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 
+/* verify/code/literal.c: after the check of the code.  Is VA among literals of a unit, which it
+ * alone knows?  What is at PLACE may lead to VA: if that is so, all must stay, with what they
+ * could lead to as code. */
+bool icf_v_in_literals(const struct icf_v *v, uint64_t va);
+void icf_v_check_led(struct icf_v *v, uint64_t place, uint64_t va);
 /* verify/data/refs.c: words of data that refer to code; tables. */
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);

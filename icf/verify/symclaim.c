@@ -254,8 +254,8 @@ static struct elfrw_err *push_unnamed(struct icf_v *v, const struct icf_vexec *e
 	return NULL;
 }
 
-/* The literals of function X lie behind it: where they end, which is before the zeros that fill the
- * gap.  X->end: it has none.  *AT: the next start, and then the one behind the literals.  REL: the
+/* The literals of function X lie behind it: where they end, which is before what fills the gap.
+ * X->end: it has none.  *AT: the next start, and then the one behind the literals.  REL: the
  * relocations of section E. */
 static uint64_t end_of_literals(const struct icf_v *v, const struct icf_vexec *e,
 				const struct starts *s, const struct start *x,
@@ -276,9 +276,13 @@ static uint64_t end_of_literals(const struct icf_v *v, const struct icf_vexec *e
 	     r++)
 		told = rel->rela[r].r_offset +
 		       v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info)).size;
-	while (end > start && e->old_data[end - 1 - e->old] == 0)
-		end--;
-	end = (end + 3) & ~(uint64_t)3;
+	for (bool more = true; more;) {
+		while (end > start && e->old_data[end - 1 - e->old] == 0)
+			end--;
+		end = (end + 3) & ~(uint64_t)3;
+		more = end >= start + 4 && is_padding(v, e, end - 4, end);
+		end -= more ? 4 : 0;
+	}
 	end = end > told ? end : told;
 	return end < limit ? end : limit;
 }

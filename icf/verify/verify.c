@@ -229,6 +229,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->alias);
 	VEC_FREE(&v->span);
 	VEC_FREE(&v->entered.v);
+	VEC_FREE(&v->run);
 	VEC_FREE(&v->named.v);
 	free(v->same);
 	free(v->claim.exec_at);

@@ -176,7 +176,6 @@ struct elfrw_err *icf_v_check_code(struct icf_v *v)
 	for (size_t i = 0; i < v->claim.exec.len && job.rel; i++)
 		elfrw_relocs_close(&job.rel[i]);
 	VEC_FREE(&job.objects);
-	VEC_FREE(&job.run);
 	VEC_FREE(&job.outside);
 	free(job.rel);
 	free(job.part);

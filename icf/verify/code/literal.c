@@ -15,6 +15,7 @@
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_SHIFT 4 /* distances in words may count units of up to 16 bytes */
 
@@ -62,8 +63,9 @@ struct elfrw_err *icf_vcode_find_literals(struct icf_vcode_job *job)
 	for (size_t i = 0; i < mark.len && ok; i++) {
 		const struct mark *m = &mark.data[i];
 		uint64_t next = i + 1 < mark.len ? m[1].va : UINT64_MAX;
-		struct icf_vrun *run =
-			m->data && next != m->va && m->va < m->limit ? VEC_PUSH(&job->run) : NULL;
+		struct icf_vrun *run = m->data && next != m->va && m->va < m->limit
+					       ? VEC_PUSH(&job->v->run)
+					       : NULL;
 		if (run)
 			*run = (struct icf_vrun){ m->va, next < m->limit ? next : m->limit };
 		ok = run || !m->data || next == m->va || m->va >= m->limit;
@@ -73,20 +75,20 @@ struct elfrw_err *icf_vcode_find_literals(struct icf_vcode_job *job)
 }
 
 /* The end of the data that hold VA, or VA. */
-static uint64_t end_of_data(const struct icf_vcode_job *job, uint64_t va)
+static uint64_t end_of_data(const struct icf_v *v, uint64_t va)
 {
 	while (true) {
-		size_t k = LOWER_BOUND(0, job->run.len, mid, job->run.data[mid].end <= va);
-		if (k == job->run.len || job->run.data[k].start > va)
+		size_t k = LOWER_BOUND(0, v->run.len, mid, v->run.data[mid].end <= va);
+		if (k == v->run.len || v->run.data[k].start > va)
 			return va;
-		va = job->run.data[k].end;
+		va = v->run.data[k].end;
 	}
 }
 
 bool icf_vcode_has_data(const struct icf_vcode_job *job, const struct icf_vunit *u)
 {
-	size_t k = LOWER_BOUND(0, job->run.len, mid, job->run.data[mid].end <= u->old);
-	return k < job->run.len && job->run.data[k].start < u->end;
+	size_t k = LOWER_BOUND(0, job->v->run.len, mid, job->v->run.data[mid].end <= u->old);
+	return k < job->v->run.len && job->v->run.data[k].start < u->end;
 }
 
 /* Bytes of literals from VA on, in unit U. */
@@ -94,7 +96,7 @@ static uint64_t room_at(const struct icf_vcode_job *job, const struct icf_vunit 
 {
 	if (va - u->old >= u->end - u->old)
 		return 0;
-	uint64_t end = end_of_data(job, va);
+	uint64_t end = end_of_data(job->v, va);
 	return (end < u->end ? end : u->end) - va;
 }
 
@@ -209,8 +211,8 @@ static void read_insn_relocs(struct reader *r, const struct icf_vcode_insn *x, b
 	}
 	/* Without a relocation, the page may be that of the literals. */
 	uint64_t page = x->in.target;
-	for (size_t i = 0; high && (!told || n != 1) && i < r->at->job->run.len; i++) {
-		const struct icf_vrun *run = &r->at->job->run.data[i];
+	for (size_t i = 0; high && (!told || n != 1) && i < r->at->job->v->run.len; i++) {
+		const struct icf_vrun *run = &r->at->job->v->run.data[i];
 		if (run->start < r->at->u->end && run->end > r->at->u->old &&
 		    run->start < page + 4096 && run->end > page)
 			fault(r, x->va, "half of an address that may be a literal's");
@@ -302,59 +304,102 @@ static void read_number(struct reader *r, uint64_t va, uint64_t w)
 		fault(r, va, "number that may be a distance of code that moved");
 }
 
-/* Do only vector registers get the four bytes at VA? */
-static bool is_vector(const struct reader *r, uint64_t va)
+/* Are the SIZE bytes at VA, at most 8, loaded, each of them?  *NUMBER: some by a general register.
+ */
+static bool is_loaded(const struct reader *r, uint64_t va, uint64_t size, bool *number)
 {
-	bool any = false;
+	unsigned left = (1u << size) - 1;
+	*number = false;
+	for (size_t k = 0; k < r->load.len; k++) {
+		const struct load *l = &r->load.data[k];
+		for (unsigned i = 0; i < size; i++)
+			if (va + i - l->va < l->size) {
+				left &= ~(1u << i);
+				*number |= l->number;
+			}
+	}
+	return !left;
+}
+
+/* Is there nothing from VA up to END but what fills gaps: no-ops and zeros, that nothing loads? */
+static bool is_fill(const struct reader *r, uint64_t va, uint64_t end)
+{
+	const struct elfrw_arch *arch = r->at->job->v->claim.arch;
 	for (size_t k = 0; k < r->load.len; k++)
-		if (r->load.data[k].va < va + 4 && r->load.data[k].va + r->load.data[k].size > va) {
-			any = true;
-			if (r->load.data[k].number)
-				return false;
-		}
-	return any;
+		if (r->load.data[k].va < end && r->load.data[k].va + r->load.data[k].size > va)
+			return false;
+	for (; va < end; va += arch->fill_size) {
+		struct elfrw_insn in;
+		const uint8_t *p = bytes_at(r, va);
+		if (end - va < arch->fill_size)
+			return elfrw_all_zero(p, end - va);
+		if (!elfrw_all_zero(p, arch->fill_size) &&
+		    !(arch->decode(p, end - va, va, &in) && elfrw_is_fill_nop(&in, p)))
+			return false;
+	}
+	return true;
+}
+
+/* The N bytes at VA, at most 4, have no relocation.  The next one is at NEXT. */
+static void read_plain(struct reader *r, uint64_t va, unsigned n, uint64_t next, bool numbers)
+{
+	bool number;
+	if (!is_loaded(r, va, n, &number) && !elfrw_all_zero(bytes_at(r, va), n))
+		fault(r, va, "data that it does not load");
+	if (!numbers || n < 4 || !number)
+		return;
+	uint32_t low = elfrw_get32(bytes_at(r, va));
+	read_number(r, va, low);
+	read_number(r, va, (uint64_t)(int64_t)(int32_t)low);
+	if (next - va >= 8)
+		read_number(r, va, elfrw_get64(bytes_at(r, va)));
+}
+
+/* The literal at VA, up to END or before, has the relocation X.  Its bytes, or 1. */
+static unsigned read_address(struct reader *r, uint64_t va, uint64_t end, const Elf64_Rela *x)
+{
+	const struct icf_vclaim *c = &r->at->job->v->claim;
+	Elf64_Sym sym;
+	struct elfrw_reloc_desc d = kind_of(r, x);
+	bool number, known = d.kind == ELFRW_RELOC_ABS && !d.form && d.size <= 8 &&
+			     d.size <= end - va &&
+			     elfrw_reloc_symbol(&c->in, r->rel->symtab, x, &sym);
+	uint64_t to = known ? elfrw_get_le(bytes_at(r, va), d.size) : 0;
+	for (size_t i = 0; i < r->load.len; i++) {
+		const struct load *l = &r->load.data[i];
+		bool meets = l->va < va + d.size && va < l->va + l->size,
+		     whole = l->va <= va && l->va + l->size >= va + d.size,
+		     more = l->number && l->size != d.size;
+		if (meets && (!whole || more) && icf_v_in_exec(c, to))
+			fault(r, va, "load of a part of an address");
+	}
+	if (!known || (d.size != 8 && is_code(&c->in, &sym)) ||
+	    (d.size == 8 && room_at(r->at->job, r->at->u, to)))
+		fault(r, va, "literal with a relocation of an unknown kind");
+	else if (!is_loaded(r, va, d.size, &number))
+		fault(r, va, "address that it does not load");
+	else if (d.size == 8)
+		note_named(r, to);
+	return d.size ? d.size : 1;
 }
 
 /* The literals from VA up to END: addresses, then numbers. */
 static void read_literals(struct reader *r, uint64_t va, uint64_t end, bool numbers)
 {
-	const struct icf_vclaim *c = &r->at->job->v->claim;
 	for (size_t k = elfrw_relocs_from(r->rel, va); va < end && !r->bad;) {
 		const Elf64_Rela *x = k < r->rel->n ? &r->rel->rela[k] : NULL;
 		uint64_t next = x && x->r_offset < end ? x->r_offset : end;
-		if (next == va) {
-			Elf64_Sym sym;
-			struct elfrw_reloc_desc d = kind_of(r, x);
-			bool known = d.kind == ELFRW_RELOC_ABS && !d.form && d.size <= end - va &&
-				     elfrw_reloc_symbol(&c->in, r->rel->symtab, x, &sym);
-			uint64_t to = known ? elfrw_get_le(bytes_at(r, va), d.size) : 0;
-			for (size_t i = 0; i < r->load.len; i++) {
-				const struct load *l = &r->load.data[i];
-				bool meets = l->va < va + d.size && va < l->va + l->size,
-				     whole = l->va <= va && l->va + l->size >= va + d.size,
-				     more = l->number && l->size != d.size;
-				if (meets && (!whole || more) && icf_v_in_exec(c, to))
-					fault(r, va, "load of a part of an address");
-			}
-			if (!known || (d.size != 8 && is_code(&c->in, &sym)) ||
-			    (d.size == 8 && room_at(r->at->job, r->at->u, to)))
-				fault(r, va, "literal with a relocation of an unknown kind");
-			else if (d.size == 8)
-				note_named(r, to);
-			va += d.size ? d.size : 1;
-			k++;
-			if (k < r->rel->n && r->rel->rela[k].r_offset < va)
+		if (next == va && x) {
+			va += read_address(r, va, end, x);
+			if (++k < r->rel->n && r->rel->rela[k].r_offset < va)
 				fault(r, va, "two relocations of a literal");
 			continue;
 		}
-		if (numbers && next - va >= 4 && !is_vector(r, va)) {
-			uint32_t low = elfrw_get32(bytes_at(r, va));
-			read_number(r, va, low);
-			read_number(r, va, (uint64_t)(int64_t)(int32_t)low);
-			if (next - va >= 8)
-				read_number(r, va, elfrw_get64(bytes_at(r, va)));
-		}
-		va += next - va < 4 ? next - va : 4;
+		if (next == end && is_fill(r, va, end))
+			return;
+		unsigned n = next - va < 4 ? (unsigned)(next - va) : 4;
+		read_plain(r, va, n, next, numbers);
+		va += n;
 	}
 }
 
@@ -426,14 +471,14 @@ uint64_t icf_vcode_loaded(const struct icf_vcode_at *at, uint64_t pos, uint64_t 
 
 void icf_vcode_note_outside(struct icf_vcode_at *at, uint64_t target)
 {
-	uint64_t *slot = target - at->u->old >= at->size && at->job->run.len &&
-					 end_of_data(at->job, target) != target
+	uint64_t *slot = target - at->u->old >= at->size && at->job->v->run.len &&
+					 end_of_data(at->job->v, target) != target
 				 ? VEC_PUSH(&at->part->outside)
 				 : NULL;
 	if (slot)
 		*slot = target;
-	else if (target - at->u->old >= at->size && at->job->run.len &&
-		 end_of_data(at->job, target) != target)
+	else if (target - at->u->old >= at->size && at->job->v->run.len &&
+		 end_of_data(at->job->v, target) != target)
 		at->part->log.nomem = true;
 }
 
@@ -444,7 +489,7 @@ static void check_outside(struct icf_vcode_job *job, struct icf_vcode_part *part
 	struct icf_vclaim *c = &job->v->claim;
 	uint32_t i = icf_v_find(c, va);
 	struct icf_vunit *u = i != ICF_V_NONE ? &c->unit.data[i] : NULL;
-	if (!u || !u->literals || end_of_data(job, va) == va)
+	if (!u || !u->literals || end_of_data(job->v, va) == va)
 		return;
 	u->literals = false;
 	u->opaque = true;
@@ -465,11 +510,61 @@ static void check_outside(struct icf_vcode_job *job, struct icf_vcode_part *part
 	icf_vcode_opaque(&at);
 }
 
+/* What the dynamic section names. */
+static void check_dynamic(struct icf_vcode_job *job, struct icf_vcode_part *part)
+{
+	const struct elfrw_image *in = &job->v->claim.in;
+	const struct elfrw_section *s = &in->section[in->dynamic];
+	if (!in->dynamic || !s->data)
+		return;
+	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Dyn)) {
+		Elf64_Dyn d;
+		memcpy(&d, s->data + off, sizeof d);
+		if (elfrw_dynamic_is_code(job->v->claim.arch, d.d_tag))
+			check_outside(job, part, d.d_un.d_ptr);
+	}
+}
+
 void icf_vcode_check_outside(struct icf_vcode_job *job, struct icf_vcode_part *part)
 {
 	const struct icf_v *v = job->v;
+	if (!v->run.len)
+		return;
 	for (size_t i = 0; i < job->outside.len; i++)
 		check_outside(job, part, job->outside.data[i]);
-	for (size_t i = 0; i < v->words.word.len && job->run.len; i++)
-		check_outside(job, part, v->words.word.data[i].target);
+	/* What distances count from is known later (icf_v_check_led). */
+	for (size_t i = 0; i < v->words.word.len; i++)
+		if (v->words.word.data[i].kind != ICF_VW_RELATIVE)
+			check_outside(job, part, v->words.word.data[i].target);
+	check_outside(job, part, v->claim.in.ehdr.e_entry);
+	check_dynamic(job, part);
+}
+
+bool icf_v_in_literals(const struct icf_v *v, uint64_t va)
+{
+	uint32_t i = v->run.len ? icf_v_find(&v->claim, va) : ICF_V_NONE;
+	return i != ICF_V_NONE && v->claim.unit.data[i].literals && end_of_data(v, va) != va;
+}
+
+void icf_v_check_led(struct icf_v *v, uint64_t place, uint64_t va)
+{
+	if (!icf_v_in_literals(v, va))
+		return;
+	const struct icf_vunit *u = &v->claim.unit.data[icf_v_find(&v->claim, va)];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
+	bool stay = u->body == u->old && !(u->flags & ICF_V_FOLDED);
+	for (uint64_t at = u->old; at < u->end && stay; at += v->claim.arch->fill_size) {
+		struct elfrw_insn in;
+		uint64_t now;
+		if (end_of_data(v, at) != at &&
+		    v->claim.arch->decode(e->old_data + (at - e->old), u->end - at, at, &in) &&
+		    in.pcrel_size && icf_v_in_exec(&v->claim, in.target))
+			stay = icf_v_code(&v->claim, in.target, &now) && now == in.target;
+	}
+	if (!stay)
+		icf_vlog_bad(
+			&v->log, ICF_VC_TABLE,
+			"place: 0x%llx (0x%llx): expected an instruction, or literals that stay, found others",
+			ICF_VX(place), ICF_VX(va));
 }

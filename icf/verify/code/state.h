@@ -42,17 +42,11 @@ struct icf_vcode_part {
 	struct icf_ventries entered;
 };
 
-/* Data among IN's code, by mapping symbols. */
-struct icf_vrun {
-	uint64_t start, end;
-};
-
 struct icf_vcode_job {
 	struct icf_v *v;
 	struct elfrw_relocs *rel; /* by executable section */
 	struct icf_vcode_part *part;
-	VEC(uint64_t) objects;    /* code addresses of data symbols, sorted */
-	VEC(struct icf_vrun) run; /* sorted, disjoint */
+	VEC(uint64_t) objects; /* code addresses of data symbols, sorted */
 	VEC(uint64_t) outside;
 };
 

@@ -115,6 +115,7 @@ static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword
 		   const char *expected, const char *found)
 {
 	t->none = w->kind == ICF_VW_RELATIVE && !v->claim.inferred;
+	icf_v_check_led(v, w->place, w->target);
 	if (!t->none)
 		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s",
 			     ICF_VX(w->place), ICF_VX(w->target), expected, found);
@@ -188,7 +189,7 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		/* The case for the owner's end never happens; it may even lie in the next function.
 		 */
 		uint32_t owner = v->words.table.data[v->words.word.data[x->word].table].owner;
-		if (pos != x->target &&
+		if ((pos != x->target || icf_v_in_literals(v, x->target)) &&
 		    !(owner != ICF_V_NONE && x->target == v->claim.unit.data[owner].end))
 			astray(v, &v->words.table.data[v->words.word.data[x->word].table],
 			       &v->words.word.data[x->word], "an instruction", "the middle of one");
@@ -242,6 +243,11 @@ struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 {
 	ELFRW_TRY(check_entries(v));
 	unmake(v);
+	for (size_t i = 0; i < v->words.word.len && v->run.len; i++)
+		if (v->words.word.data[i].table == ICF_V_NONE &&
+		    v->words.word.data[i].kind == ICF_VW_RELATIVE)
+			icf_v_check_led(v, v->words.word.data[i].place,
+					v->words.word.data[i].target);
 	ELFRW_TRY(icf_v_check_reach(&v->claim, &v->words, &v->log));
 	ELFRW_TRY(icf_v_check_objects(v));
 	ELFRW_TRY(icf_v_check_unread(v));

@@ -198,6 +198,7 @@ static void check_pads(struct icf_vunwind *w, const struct pair *p, uint64_t beg
 				&v->log, ICF_VC_REMOVED,
 				"removed: %s (0x%llx): expected code that nothing reaches, found a landing pad",
 				icf_v_where(&v->claim, s.pad, name), ICF_VX(s.pad));
+		icf_v_check_led(v, p->a.sec->hdr.sh_addr + p->a.start, s.pad);
 		if (!kept)
 			icf_v_code(&v->claim, s.pad, &want);
 		if (want == t.pad || (alias && stands_for(v, s.pad, t.pad)))

@@ -29,8 +29,8 @@ while read -r name flags; do
 			run_both "$name.$opt.$ld"
 			run_both "$name.$opt.$ld" all
 			# gold misplaces relocations; mold puts stubs behind the literals, and marks them as data.
-		case $ld in gold | mold) continue ;; esac
-		check "$name.$opt.$ld/folds" "$(all_folded "$name.$opt.$ld.all")" twins "$name.$opt.$ld.all" sum guarded cases pointer
+			case $ld in gold | mold) continue ;; esac
+			check "$name.$opt.$ld/folds" "$(all_folded "$name.$opt.$ld.all")" twins "$name.$opt.$ld.all" sum guarded cases pointer
 		done
 	done
 done <<'END'
@@ -103,6 +103,27 @@ cat macros.s - >good.s <<'END'
 7:	.quad	counter
 8:	.word	0xfedcba98
 	.endm
+	/* The linker fills the gap behind these with no-ops. */
+	.macro filled name
+	.section .text.\name, "ax"
+	function \name
+	ldr	d0, 9f
+	fcvtzs	x1, d0
+	add	x0, x0, x1
+	ret
+	done \name
+9:	.double	3.25e10
+	.endm
+	.macro filled_in name
+	.section .text.\name, "ax"
+	function \name
+	ldr	d0, 9f
+	fcvtzs	x1, d0
+	sub	x0, x0, x1
+	ret
+9:	.double	4.25e10
+	done \name
+	.endm
 	.text
 	function leaf
 	add	x0, x0, #7
@@ -113,6 +134,9 @@ cat macros.s - >good.s <<'END'
 	one_behind behind_\n
 	vectors	vector_\n
 	half	half_\n
+	filled	filled_\n
+	filled_in within_\n
+	.text
 	.endr
 	/* Other literals, another one of the same literals. */
 	function other_a
@@ -129,13 +153,18 @@ cat macros.s - >good.s <<'END'
 	done other_b
 	function which_a
 	ldr	d0, 1f
+	ldr	d1, 2f
+	fsub	d0, d0, d1
 	fcvtzs	x0, d0
 	ret
 	.p2align 3
-1:	.double	1.5e3, 2.5e4
+1:	.double	1.5e3
+2:	.double	2.5e4
 	done which_a
 	function which_b
 	ldr	d0, 2f
+	ldr	d1, 1f
+	fsub	d0, d0, d1
 	fcvtzs	x0, d0
 	ret
 	.p2align 3
@@ -147,7 +176,7 @@ cat macros.s - >good.s <<'END'
 counter: .quad	0
 	.section .note.GNU-stack, "", %progbits
 END
-main_of leaf in_a in_b in_c behind_a behind_b behind_c vector_a vector_b vector_c other_a other_b which_a which_b >good.c
+main_of leaf in_a in_b in_c behind_a behind_b behind_c vector_a vector_b vector_c other_a other_b which_a which_b filled_a filled_b filled_c within_a within_b within_c >good.c
 # The addresses that these return differ between files.
 sed -i 's/^int main(void) {/long half_a(long), half_b(long), half_c(long);\nint main(void) { printf("%ld %ld\\n", half_a(7) - half_b(7), half_a(7) - half_c(7));/' good.c
 for ld in bfd gold lld mold; do
@@ -156,7 +185,7 @@ for ld in bfd gold lld mold; do
 	run_both good.$ld
 	run_both good.$ld all
 	case $ld in gold | mold) continue ;; esac
-	check good.$ld/folds "$(all_folded good.$ld.all)" folded good.$ld.all in_b in_c behind_b behind_c vector_b vector_c half_b half_c
+	check good.$ld/folds "$(all_folded good.$ld.all)" folded good.$ld.all in_b in_c behind_b behind_c vector_b vector_c half_b half_c filled_b filled_c within_b within_c
 	for name in other_a other_b which_a which_b; do
 		check "good.$ld/$name" "folded" test -z "$(all_folded good.$ld.all | grep -w $name)"
 	done
@@ -180,6 +209,80 @@ check good.bfd/literal-relocs "$words" test "$words" -ge 1
 # Without a record, symbols tell what became of the functions.
 objcopy -R .debug_icfold good.bfd.all good.bare
 check good.bfd/by-symbols "$("$ICFOLD" verify --icf=all good.bfd good.bare 2>&1 | tail -n 1)" verifies good.bfd good.bare
+
+# add FILE ADDRESS SIZE NUMBER: adds to the field of SIZE bytes at ADDRESS (0: the entry point).
+add() {
+	python3 -c '
+import struct, sys
+f = open(sys.argv[1], "r+b")
+va, size, number = (int(x, 0) for x in sys.argv[2:])
+elf = f.read()
+phoff, n = struct.unpack_from("<Q", elf, 32)[0], struct.unpack_from("<H", elf, 56)[0]
+heads = [struct.unpack_from("<IIQQQQ", elf, phoff + 56 * i) for i in range(n)]
+at = next((h[2] + va - h[3] for h in heads if h[0] == 1 and h[3] <= va < h[3] + h[5]), 24)
+f.seek(at)
+f.write(((int.from_bytes(elf[at:at + size], "little") + number) % 256 ** size).to_bytes(size, "little"))' "$@"
+}
+# Both files with the same change: what leads among literals does not escape the verifier, either.
+if have python3; then
+	# The entry point.
+	for name in in_b other_a; do
+		cp good.bfd entered.in
+		cp good.bfd.all entered.out
+		add entered.in 0 8 $(($(address_of good.bfd $name) + 32 - $(address_of good.bfd _start)))
+		add entered.out 0 8 $(($(address_of good.bfd.all $name) + 32 - $(address_of good.bfd.all _start)))
+		[ $name = in_b ] || { add entered.in 0 8 -16 && add entered.out 0 8 -16; }
+		"$ICFOLD" verify --icf=all entered.in entered.out >entered.said 2>&1
+		check "good.bfd/entered/$name" "$(tail -n 1 entered.said)" grep -q 'literal\|not understood' entered.said
+	done
+	fold_to entered.in all
+	check good.bfd/entered "other_a moved" test "$(address_of entered.in other_a)" = "$(address_of entered.in.all other_a)"
+	# An entry of a jump table, and a landing pad.
+	cat macros.s - >led.s <<-'END'
+		.text
+		twin	before_a
+		twin	before_b
+		function led
+		.cfi_personality 0x1b, first
+		.cfi_lsda 0x1b, exceptions
+		adrp	x1, table
+		add	x1, x1, #:lo12:table
+		and	x2, x0, #1
+		ldrsw	x2, [x1, x2, lsl #2]
+		add	x1, x1, x2
+		ldr	w3, 1f
+		add	x0, x0, x3
+		br	x1
+	2:	add	x0, x0, #3
+		ret
+	1:	.word	0xd65f03c0
+		done	led
+		leaf	first, 3
+		.section .gcc_except_table, "a"
+	exceptions: .byte 0xff, 0xff, 1, 4, 0, 4
+	pad:	.byte	32, 0
+		.section .rodata
+		.p2align 2
+	table:	.word	2b - table
+	entry:	.word	2b - table
+		.section .note.GNU-stack, "", %progbits
+	END
+	main_of before_a before_b led first >led.c
+	gcc -O1 -fno-pie -no-pie led.c led.s -Wl,--emit-relocs -o led
+	run_both led all
+	check led/moves "led stays" test "$(address_of led led)" != "$(address_of led.all led)"
+	for change in "entry 4 8" "pad 1 8"; do
+		read -r name size number <<<"$change"
+		cp led led.in
+		cp led.all led.out
+		add led.in "$(address_of led "$name")" "$size" "$number"
+		add led.out "$(address_of led.all "$name")" "$size" "$number"
+		"$ICFOLD" verify --icf=all led.in led.out >led.said 2>&1
+		check "led/$name" "$(tail -n 1 led.said)" grep -q 'literal\|not understood' led.said
+		fold_to led.in all
+		check "led/$name/stays" "led moved" test "$(address_of led.in led)" = "$(address_of led.in.all led)"
+	done
+fi
 
 # Each literal, and the load of each: another one.
 if have python3; then
@@ -408,6 +511,73 @@ bad_case small <<'END'
 	done f\n
 	.p2align 2
 1:	.hword	third - first, 0
+END
+bad_case jumped-to <<'END'
+	function f\n
+	ldr	x2, 1f
+	adr	x1, 2f
+	add	x1, x1, #4
+	fmov	d0, x2
+	br	x1
+	.p2align 3
+1:	.quad	0x3ff4444444444444
+2:	ret
+	.word	0x91001400, 0xd65f03c0	/* add x0, x0, #5; ret */
+	done f\n
+END
+bad_case jumped-to-filled <<'END'
+	function f\n
+	ldr	d0, 1f
+	adr	x1, 2f
+	add	x1, x1, #4
+	br	x1
+	.p2align 3
+1:	.quad	0x3ff4444444444444
+2:	ret
+	.word	0xd503201f, 0x91001400, 0xd65f03c0	/* nop; add x0, x0, #5; ret */
+	done f\n
+END
+bad_case unread-half <<'END'
+	function f\n
+	ldr	s0, 1f
+	adr	x1, 1f - 4
+	add	x1, x1, #8
+	br	x1
+	nop
+1:	.word	0x3ff44444, 0xd65f03c0	/* ret */
+	done f\n
+END
+bad_case landing-pad <<'END'
+	function f\n
+	.cfi_personality 0x1b, first
+	.cfi_lsda 0x1b, exceptions\n
+	ldr	w1, 1f
+	add	x0, x0, x1
+	ret
+1:	.word	0xd65f03c0	/* ret */
+	done f\n
+	.pushsection .gcc_except_table, "a"
+exceptions\n: .byte 0xff, 0xff, 1, 4, 0, 4, 12, 0
+	.popsection
+END
+bad_case table <<'END'
+	function f\n
+	adrp	x1, table\n
+	add	x1, x1, #:lo12:table\n
+	and	x2, x0, #1
+	ldrsw	x2, [x1, x2, lsl #2]
+	add	x1, x1, x2
+	ldr	w3, 1f
+	add	x0, x0, x3
+	br	x1
+2:	add	x0, x0, #3
+	ret
+1:	.word	0xd65f03c0	/* ret */
+	done f\n
+	.pushsection .rodata
+	.p2align 2
+table\n: .word	2b - table\n, 1b - table\n
+	.popsection
 END
 bad_case label <<'END'
 	function f\n
