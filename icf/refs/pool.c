@@ -26,6 +26,9 @@
 #include <string.h>
 
 #define MAX_SHIFT 4 /* distances count in units of up to 16 bytes */
+/* Loads and places that the literals of a function are compared with, for each of its bytes: for
+ * the cost to be linear.  The verifier takes more. */
+#define MAX_WORK 1024
 
 /* An instruction loads SIZE bytes at VA. */
 struct load {
@@ -52,6 +55,7 @@ struct finder {
 	VEC(struct load) load;
 	VEC(uint64_t) base; /* code that it names */
 	uint64_t used;      /* the end of the last literal that something names, or that is not 0 */
+	uint64_t work;      /* loads and places that literals were compared with */
 };
 
 static bool is_branch(const struct elfrw_insn *in)
@@ -346,6 +350,8 @@ static void read_run(struct finder *f, struct pool *p, uint64_t va, uint64_t end
 	const struct elfrw_relocs *rel = &f->rel[u->sec];
 	for (size_t r = elfrw_relocs_from(rel, va); va < end && !p->bad;) {
 		unsigned size = 0;
+		f->work += f->load.len + f->base.len;
+		p->bad |= f->work > MAX_WORK * (p->end - p->start);
 		if (r < rel->n && rel->rela[r].r_offset == va) {
 			p->bad = !is_address(f, p, u->sec, &rel->rela[r++], &size);
 			va += size;
@@ -442,6 +448,7 @@ static struct elfrw_err *find_candidates(struct finder *f)
 			continue;
 		f->load.len = f->base.len = 0;
 		f->used = one.data;
+		f->work = 0;
 		if (!read_code(f, &one))
 			return &elfrw_err_nomem;
 		read_literals(f, &one);

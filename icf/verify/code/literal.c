@@ -18,6 +18,9 @@
 #include <string.h>
 
 #define MAX_SHIFT 4 /* distances in words may count units of up to 16 bytes */
+/* Loads and places that the literals of a unit are compared with, for each of its bytes: for the
+ * cost to be linear. */
+#define MAX_WORK 4096
 
 /* --- where data are --- */
 
@@ -125,6 +128,7 @@ struct reader {
 	VEC(uint64_t) named; /* code that the unit names other than by branches */
 	const char *bad;     /* why these are no literals of the unit's own */
 	uint64_t where, end; /* of the last instruction */
+	uint64_t work;       /* loads and places that literals were compared with */
 	bool nomem;
 };
 
@@ -388,6 +392,9 @@ static void read_literals(struct reader *r, uint64_t va, uint64_t end, bool numb
 {
 	for (size_t k = elfrw_relocs_from(r->rel, va); va < end && !r->bad;) {
 		const Elf64_Rela *x = k < r->rel->n ? &r->rel->rela[k] : NULL;
+		r->work += r->load.len + r->named.len;
+		if (r->work > MAX_WORK * (r->at->u->end - r->at->u->old))
+			fault(r, va, "too many loads of literals");
 		uint64_t next = x && x->r_offset < end ? x->r_offset : end;
 		if (next == va && x) {
 			va += read_address(r, va, end, x);
