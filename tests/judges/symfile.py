@@ -364,7 +364,7 @@ def judge_frames(reader, old, new):
 def loads_of(path):
     data = open(path, "rb").read()
     loads = [[int(x, 16) for x in l.split()[1:5]] for l in run("readelf", "-lW", path).splitlines() if l.split()[:1] == ["LOAD"]]
-    return lambda a: next((data[off + a - va :][:8] for off, va, _, size in loads if va <= a < va + size), b"")
+    return lambda a: next((data[off + a - va : off + a - va + 8] for off, va, _, size in loads if va <= a < va + size), b"")
 
 
 def judge_calls(reader, old, new):
