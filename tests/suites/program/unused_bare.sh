@@ -209,10 +209,10 @@ cd "$ROOT" || exit 1
 # forgotten NAME PROGRAM FILE SED: the search without a rule.
 forgotten() { forget "bare/forgotten/$1" "$2" "$3" "$4" 'removed code that nothing reaches|code addresses in data' --in-place; }
 doubt=icf/infer/run/doubt
-forgotten words crowd $doubt 's/^\t\tkeep_entry(d, at + word);//'
-forgotten ends crowd $doubt 's/^\t\tkeep_entry(d, at + 4 + word);//'
-forgotten got crowd $doubt 's/^\t\tkeep_known(d, word);//'
-forgotten data offsets $doubt 's/keep_entry(d, from\[k\] + word)/;/'
+forgotten words crowd $doubt 's/^\tkeep_entry(d, at + word);//'
+forgotten ends crowd $doubt 's/^\tkeep_entry(d, at + 4 + word);//'
+forgotten got crowd $doubt 's/^\tkeep_known(d, word);//'
+forgotten data offsets $doubt 's/keep_entry(d, names->from\[k\] + word)/;/'
 forgotten first-byte operands $doubt 's/^\tkeep_known(d, number);//'
 forgotten behind operands $doubt 's/^\t\tkeep_entry(d, l->name\[k\] + number);//'
 forgotten taken operands $doubt 's/^\t\tkeep_entry(d, l->name\[k\] - number);//'
