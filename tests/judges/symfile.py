@@ -311,6 +311,8 @@ def old_of(reader, old, new):
     by_name, old_address, _ = functions(old)
     _, by_address, _ = functions(new)
     starts = sorted(by_address)
+    # A thunk has one line, and no inlined calls.
+    jumps = {n for k in thunks(new).values() for n in k} - {n for k in thunks(old).values() for n in k}
     for f, shares, a in reader.places():
         if shares:
             # Its linkage name, under which OLD knows it.
@@ -321,13 +323,20 @@ def old_of(reader, old, new):
                 continue
             start = starts[i]
             name, _ = by_address[start]
+            if name in jumps:
+                continue
         if name in by_name and by_name[name] in old_address:
             yield f, a, by_name[name] + a - start
 
 
 def symbolize(path, places, demangled):
     text = "".join("0x%x\n" % a for a in places)
-    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--demangle" if demangled else "--no-demangle", "--obj=" + path, input=text)
+    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--demangle" if demangled == "llvm" else "--no-demangle", "--obj=" + path, input=text)
+    if demangled == "gnu":
+        # Without blanks between brackets, as LLVM does it.
+        out = run("c++filt", input=out)
+        while "> >" in out:
+            out = out.replace("> >", ">>")
     for block in out.strip().split("\n\n"):
         lines = block.split("\n")
         yield [(lines[i],) + tuple(parse_place(lines[i + 1])) for i in range(0, len(lines), 2)]
@@ -344,10 +353,14 @@ def judge_frames(reader, old, new):
     # One of several names of a function is as good as another.
     _, _, names = functions(old)
     same = {n: min(known) for known in names.values() for n in known}
-    for (f, a, _), want in zip(cases, symbolize(old, [o for _, _, o in cases], reader.demangled)):
+    places = [o for _, _, o in cases]
+    ways = ("llvm", "gnu") if reader.demangled else ("", "")
+    for (f, a, _), want, gnu in zip(cases, *(symbolize(old, places, w) for w in ways)):
         # A line of 0 is no line, and then the file says nothing.
         want = [(n, f if l else "??", l) for n, f, l in want]
         said = [(n, f if l else "??", l) for n, f, l in reader.frames(f, a)]
+        # LLVM and GNU spell some names differently; icfold takes now one way and now the other.
+        want = [(g[0] if g[0] == s[0] else w[0],) + w[1:] for w, g, s in zip(want, gnu, said)] + want[len(said) :]
         # What llvm-symbolizer cannot demangle icfold may, and expressions in names are spelled differently.
         if reader.demangled:
             want = [(s[0] if w[0].startswith("_Z") or "decltype" in w[0] and "decltype" in s[0] else w[0],) + w[1:] for w, s in zip(want, said)] + want[len(said) :]
