@@ -4,8 +4,8 @@
  * to belong to the function behind (glue.c), or in that one.  Nothing tells which of the two is
  * meant.  So both keep their places.  A tag fits into the bits that the function's alignment leaves
  * free, and the section has the largest alignment of its functions: without these bits the address
- * is the function's.  Branches have no tags; patchable entries
- * (quiet) are the padding itself; the labels of a jump table are no tags.
+ * is the function's.  Branches have no tags; patchable entries (quiet) are the padding itself; the
+ * labels of a jump table are no tags.
  *
  * A tag may also lead to the very start of another function.  Only a relocation can tell: its
  * symbol is the function that is meant.
