@@ -329,6 +329,18 @@ void elfrw_image_forget(const struct elfrw_image *img)
 		madvise((void *)img->base, img->size, MADV_DONTNEED);
 }
 
+void elfrw_image_forget_section(const struct elfrw_image *img, const char *name)
+{
+	const struct elfrw_section *s = elfrw_image_section(img, name);
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	if (!s || !s->data || img->view)
+		return;
+	const uint64_t from = (s->hdr.sh_offset + page - 1) & ~(page - 1),
+		       to = (s->hdr.sh_offset + s->hdr.sh_size) & ~(page - 1);
+	if (from < to)
+		madvise((void *)(img->base + from), to - from, MADV_DONTNEED);
+}
+
 size_t elfrw_image_file_size(const struct elfrw_image *img)
 {
 	return img->view ? img->view->file_size(img) : img->size;
@@ -406,6 +418,19 @@ uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sy
 			before = i;
 	}
 	return equal ? equal : before && !tls ? before : first;
+}
+
+bool elfrw_image_is_writable(const struct elfrw_image *img, const struct elfrw_section *s)
+{
+	const Elf64_Shdr *sh = &s->hdr;
+	bool ret = sh->sh_flags & SHF_WRITE;
+	for (uint32_t i = 0; i < img->n_phdrs && !ret && !img->separate; i++) {
+		const Elf64_Phdr *ph = &img->phdr[i];
+		ret = ph->p_type == PT_LOAD && (ph->p_flags & PF_W) &&
+		      ph->p_vaddr < sh->sh_addr + sh->sh_size &&
+		      sh->sh_addr < ph->p_vaddr + ph->p_memsz;
+	}
+	return ret;
 }
 
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size)

@@ -84,6 +84,8 @@ uint8_t *elfrw_image_private_copy(const struct elfrw_image *img);
 
 /* Gives back the memory of pages that were read.  They are read again on the next access. */
 void elfrw_image_forget(const struct elfrw_image *img);
+/* The same for the section NAME alone, if IMG is one file. */
+void elfrw_image_forget_section(const struct elfrw_image *img, const char *name);
 
 /* The size of the program's file; of a pair, without the debug file. */
 size_t elfrw_image_file_size(const struct elfrw_image *img);
@@ -98,6 +100,10 @@ uint64_t elfrw_image_page(const struct elfrw_image *img);
 /* The SIZE bytes at virtual address VA in the file, if they lie in one section with contents; or
  * NULL. */
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size);
+
+/* May the program write to section S without asking: by the section's own flags, or those of a
+ * segment that holds some of it? */
+bool elfrw_image_is_writable(const struct elfrw_image *img, const struct elfrw_section *s);
 
 /* elfrw_image_section_at: the index of the alloc section (except TLS NOBITS) that holds VA, or 0.
  * The other: the index of the section with contents that holds VA, or of the next one behind VA, or

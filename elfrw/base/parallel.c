@@ -6,6 +6,7 @@
  * thread takes address space for its stack and its memory.  If the address space is limited, there
  * is one thread for each SPACE bytes of it. */
 #include "elfrw/base/parallel.h"
+#include "elfrw/base/heap.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -45,6 +46,12 @@ static void *work(void *arg)
 	}
 }
 
+static void *start(void *arg)
+{
+	elfrw_heap_start();
+	return work(arg);
+}
+
 static bool is_small(int what, rlim_t least)
 {
 	struct rlimit r;
@@ -73,7 +80,7 @@ struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
 		if (instead)
 			pthread_attr_setstacksize(&attr, ENOUGH);
 		while (started + !instead < threads && started < 64 &&
-		       pthread_create(&tid[started], &attr, work, &l) == 0)
+		       pthread_create(&tid[started], &attr, start, &l) == 0)
 			started++;
 		pthread_attr_destroy(&attr);
 	}

@@ -1,5 +1,6 @@
 /* printable.c: see printable.h. */
 #include "elfrw/base/printable.h"
+#include "elfrw/base/memstream.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,10 +108,7 @@ char *elfrw_printable(const char *s)
 	if (!f)
 		return NULL;
 	elfrw_put_printable_n(f, s, n);
-	if (fclose(f) == 0)
-		return ret;
-	free(ret);
-	return NULL;
+	return elfrw_memstream_close(f, &ret) ? ret : NULL;
 }
 
 void elfrw_put_json(FILE *f, const char *text, const char *also)

@@ -111,6 +111,16 @@ static inline void elfrw_put_le(uint8_t *p, uint64_t v, unsigned size)
 	for (unsigned i = 0; i < size; i++)
 		p[i] = (uint8_t)(v >> (8 * i));
 }
+/* The same, faster, for the many fields whose size, mostly 4 or 8, a file states. */
+static inline void elfrw_put_field(uint8_t *p, uint64_t v, unsigned size)
+{
+	if (size == 8)
+		elfrw_put64(p, v);
+	else if (size == 4)
+		elfrw_put32(p, (uint32_t)v);
+	else
+		elfrw_put_le(p, v, size);
+}
 
 /* An unsigned little-endian field of SIZE bytes, 0 to 8. */
 static inline uint64_t elfrw_rbuf_uint(struct elfrw_rbuf *r, unsigned size)

@@ -84,5 +84,15 @@ static inline bool elfrw_vec_append(void **data, size_t *len, size_t *cap, const
 #define VEC_APPEND(v, p, n)                                         \
 	elfrw_vec_append((void **)&(v)->data, &(v)->len, &(v)->cap, \
 			 1 ? (p) : (__typeof__((v)->data))NULL, (n), sizeof *(v)->data)
+/* Gives back what is not used, if it is much. */
+static inline void elfrw_vec_trim(void **data, size_t len, size_t *cap, size_t size)
+{
+	void *p = len && *cap - len > len / 8 ? realloc(*data, len * size) : NULL;
+	if (!p)
+		return;
+	*data = p;
+	*cap = len;
+}
+#define VEC_TRIM(v) elfrw_vec_trim((void **)&(v)->data, (v)->len, &(v)->cap, sizeof *(v)->data)
 #define VEC_FREE(v) (free((v)->data), (v)->data = NULL, (v)->len = (v)->cap = 0)
 #endif
