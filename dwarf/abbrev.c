@@ -83,6 +83,12 @@ bool dwr_form_is_address(unsigned form)
 	return false;
 }
 
+/* Is it a DIE of TAG whose attributes WANT is about? */
+static bool is_about(const struct dwr_want *want, uint32_t tag)
+{
+	return !want->tag[0] || tag == want->tag[0] || tag == want->tag[1] || tag == want->tag[2];
+}
+
 /* Does the walker deliver the attribute? */
 static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr *at)
 {
@@ -127,17 +133,26 @@ static enum dwr_step_op skip_op(uint32_t form)
 	return DWR_STEP_LEB;
 }
 
+/* The size of values of FORM that are little-endian numbers, or 0. */
+static uint8_t number_size(uint32_t form, struct dwr_form_params params)
+{
+	const int size = dwr_form_size(form, params);
+	return form != DW_FORM_data16 && (size == 1 || size == 2 || size == 4 || size == 8)
+		       ? (uint8_t)size
+		       : 0;
+}
+
 static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *ab,
 				 const struct dwr_want *want)
 {
 	uint64_t skip = 0;
 	bool variable = false;
-	const bool any = !want->tag[0] || ab->tag == want->tag[0] || ab->tag == want->tag[1] ||
-			 ab->tag == want->tag[2];
+	const bool any = is_about(want, ab->tag),
+		   also = want->also && is_about(want->also, ab->tag);
 	ab->step = (uint32_t)t->step.len;
 	for (uint32_t i = 0; i < ab->n_attrs; i++) {
 		const struct dwr_abbrev_attr *at = &t->attr.data[ab->attr + i];
-		bool wanted = any && is_wanted(want, at);
+		bool wanted = (any && is_wanted(want, at)) || (also && is_wanted(want->also, at));
 		if (skip > UINT32_MAX / 2)
 			return elfrw_error_at(".debug_abbrev", t->off + ab->pos,
 					      "declaration too large");
@@ -152,8 +167,12 @@ static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *
 		struct dwr_step *s = VEC_PUSH(&t->step);
 		if (!s)
 			return &elfrw_err_nomem;
-		*s = (struct dwr_step){ (uint32_t)skip, wanted ? DWR_STEP_VALUE : skip_op(at->form),
-					(uint16_t)at->form, ab->attr + i };
+		*s = (struct dwr_step){ .skip = (uint32_t)skip,
+					.op = wanted ? DWR_STEP_VALUE : skip_op(at->form),
+					.size = wanted ? number_size(at->form, t->params) : 0,
+					.form = at->form,
+					.attr = ab->attr + i,
+					.name = at->name };
 		skip = 0;
 		ab->wanted |= wanted;
 		variable = true;
@@ -174,6 +193,31 @@ static int by_code(const void *a, const void *b)
 	return x->pos < y->pos ? -1 : 1;
 }
 
+/* Reads the attributes of the declaration at POS. */
+static struct elfrw_err *read_attrs(struct dwr_abbrev_table *t, struct elfrw_rbuf *r, uint64_t pos)
+{
+	for (;;) {
+		uint64_t name = elfrw_rbuf_uleb(r), form = elfrw_rbuf_uleb(r);
+		int64_t implicit = form == DW_FORM_implicit_const ? elfrw_rbuf_sleb(r) : 0;
+		if (!elfrw_rbuf_ok(r) || (!name && !form))
+			return NULL;
+		if (name > 0xffff || form > 0xffff)
+			return elfrw_error_at(".debug_abbrev", pos,
+					      "attribute or form number out of range");
+		struct dwr_abbrev_attr *at = VEC_PUSH(&t->attr);
+		if (!at)
+			return &elfrw_err_nomem;
+		*at = (struct dwr_abbrev_attr){ (uint16_t)name, (uint16_t)form,
+						(uint32_t)t->implicit.len };
+		if (form != DW_FORM_implicit_const)
+			continue;
+		int64_t *value = VEC_PUSH(&t->implicit);
+		if (!value)
+			return &elfrw_err_nomem;
+		*value = implicit;
+	}
+}
+
 static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *data, size_t size,
 				    uint64_t off, const struct dwr_want *want)
 {
@@ -187,23 +231,11 @@ static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *d
 			break;
 		uint64_t tag = elfrw_rbuf_uleb(&r);
 		struct dwr_abbrev ab = { .code = code,
-					 .tag = (uint32_t)tag,
+					 .tag = (uint16_t)tag,
 					 .children = elfrw_rbuf_u8(&r) != 0,
 					 .attr = (uint32_t)t->attr.len,
 					 .pos = (uint32_t)(pos - off) };
-		for (;;) {
-			uint64_t name = elfrw_rbuf_uleb(&r), form = elfrw_rbuf_uleb(&r);
-			int64_t implicit = form == DW_FORM_implicit_const ? elfrw_rbuf_sleb(&r) : 0;
-			if (!elfrw_rbuf_ok(&r) || (!name && !form))
-				break;
-			if (name > 0xffff || form > 0xffff)
-				return elfrw_error_at(".debug_abbrev", pos,
-						      "attribute or form number out of range");
-			struct dwr_abbrev_attr *at = VEC_PUSH(&t->attr);
-			if (!at)
-				return &elfrw_err_nomem;
-			*at = (struct dwr_abbrev_attr){ (uint32_t)name, (uint32_t)form, implicit };
-		}
+		ELFRW_TRY(read_attrs(t, &r, pos));
 		if (!elfrw_rbuf_ok(&r))
 			break;
 		if (tag > 0xffff || t->attr.len > UINT32_MAX / 2)
@@ -238,7 +270,7 @@ struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t 
 	if (table->used && table->off == off && !memcmp(&table->params, &params, sizeof params))
 		return NULL;
 	table->used = false;
-	table->abbrev.len = table->attr.len = table->step.len = 0;
+	table->abbrev.len = table->attr.len = table->step.len = table->implicit.len = 0;
 	table->off = off;
 	table->params = params;
 	ELFRW_TRY(read_table(table, data, size, off, want));
@@ -250,8 +282,17 @@ void dwr_abbrev_deinit(struct dwr_abbrev_table *table)
 {
 	VEC_FREE(&table->abbrev);
 	VEC_FREE(&table->attr);
+	VEC_FREE(&table->implicit);
 	VEC_FREE(&table->step);
 	table->used = false;
+}
+
+void dwr_abbrev_trim(struct dwr_abbrev_table *table)
+{
+	VEC_TRIM(&table->abbrev);
+	VEC_TRIM(&table->attr);
+	VEC_TRIM(&table->implicit);
+	VEC_TRIM(&table->step);
 }
 
 const struct dwr_abbrev *dwr_abbrev_search(const struct dwr_abbrev_table *table, uint64_t code)

@@ -7,6 +7,7 @@
 #define DWARF_ABBREV_H
 #include "elfrw/base/err.h"
 #include "elfrw/base/vec.h"
+#include <dwarf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct dwr_want {
 	bool expressions; /* every attribute in form exprloc, and blocks that may hold a location */
 	bool lists;       /* every attribute in form loclistx or rnglistx */
 	uint16_t tag[3];  /* of these DIEs alone; no tag: of all */
+	const struct dwr_want
+		*also; /* what it delivers besides, or NULL; its own ALSO counts not */
 };
 
 #define DWR_WANT_NAME(want, at) ((want)->name[(at) >> 6] |= UINT64_C(1) << ((at)&63))
@@ -29,8 +32,8 @@ struct dwr_form_params {
 };
 
 struct dwr_abbrev_attr {
-	uint32_t name, form;
-	int64_t implicit; /* value of DW_FORM_implicit_const */
+	uint16_t name, form;
+	uint32_t implicit; /* of DW_FORM_implicit_const: index of its value in table->implicit */
 };
 
 enum dwr_step_op {
@@ -47,14 +50,16 @@ enum dwr_step_op {
 
 struct dwr_step {
 	uint32_t skip; /* fixed bytes before it */
-	uint16_t op;
+	uint8_t op;
+	uint8_t size;  /* for _VALUE: of a number of 1, 2, 4 or 8 bytes; 0: it is something else */
 	uint16_t form; /* for _OTHER and _VALUE */
+	uint16_t name; /* for _VALUE: the attribute's */
 	uint32_t attr; /* index in table->attr, for _OTHER and _VALUE */
 };
 
 struct dwr_abbrev {
 	uint64_t code;
-	uint32_t tag;
+	uint16_t tag;
 	bool children;
 	bool wanted; /* has at least one wanted attribute (or an indirect form, which may be one) */
 	uint32_t attr, n_attrs;
@@ -70,6 +75,7 @@ struct dwr_abbrev_table {
 	struct dwr_form_params params;
 	VEC(struct dwr_abbrev) abbrev; /* sorted by code */
 	VEC(struct dwr_abbrev_attr) attr;
+	VEC(int64_t) implicit;
 	VEC(struct dwr_step) step;
 	bool dense; /* codes are 1, 2, 3... */
 	bool used;  /* holds a table */
@@ -83,6 +89,9 @@ struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t 
 				  const struct dwr_want *want);
 void dwr_abbrev_deinit(struct dwr_abbrev_table *table);
 
+/* Gives back the memory that *TABLE, which is there to stay, does not need. */
+void dwr_abbrev_trim(struct dwr_abbrev_table *table);
+
 const struct dwr_abbrev *dwr_abbrev_search(const struct dwr_abbrev_table *table, uint64_t code);
 
 static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_table *table,
@@ -91,6 +100,13 @@ static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_t
 	if (table->dense)
 		return code - 1 < table->abbrev.len ? &table->abbrev.data[code - 1] : NULL;
 	return dwr_abbrev_search(table, code);
+}
+
+/* The value of AT if its form is DW_FORM_implicit_const, else 0. */
+static inline int64_t dwr_abbrev_implicit(const struct dwr_abbrev_table *table,
+					  const struct dwr_abbrev_attr *at)
+{
+	return at->form == DW_FORM_implicit_const ? table->implicit.data[at->implicit] : 0;
 }
 
 /* Size of a value of FORM in bytes; -1: not fixed; -2: unknown form. */

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 struct elfrw_image;
+struct dwr_call_wanted;
+struct dwr_rewrite_room;
 
 enum dwr_policy {
 	DWR_FOLDED_OVERLAY, /* one owner for each address: folded members keep DIE and rows, without
@@ -59,5 +61,9 @@ struct dwr_rewrite_in {
 	bool note_only; /* debug info is being stripped: write .debug_icfold alone and read nothing
 			 */
 	const char *folded_unit_name; /* of the artificial unit; NULL: DWR_FOLDED_UNIT_NAME */
+	struct dwr_rewrite_room
+		*room; /* for IMAGE; its contents are taken.  NULL: made when needed */
+	const struct dwr_call_wanted
+		*calls; /* is looked for on the walk, if there is one; or NULL */
 };
 #endif

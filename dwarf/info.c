@@ -128,47 +128,9 @@ struct dwr_cursor dwr_cursor_at_die(const struct dwr_sections *secs, const struc
 	return c;
 }
 
-enum { OFFSET_SIZE = 16, ADDRESS_SIZE };
-
-/* The forms of nearly all values: the size. */
-static const uint8_t usual_size[0x20] = {
-	[DW_FORM_data1] = 1,
-	[DW_FORM_flag] = 1,
-	[DW_FORM_ref1] = 1,
-	[DW_FORM_data2] = 2,
-	[DW_FORM_ref2] = 2,
-	[DW_FORM_data4] = 4,
-	[DW_FORM_ref4] = 4,
-	[DW_FORM_data8] = 8,
-	[DW_FORM_ref8] = 8,
-	[DW_FORM_addr] = ADDRESS_SIZE,
-	[DW_FORM_strp] = OFFSET_SIZE,
-	[DW_FORM_line_strp] = OFFSET_SIZE,
-	[DW_FORM_sec_offset] = OFFSET_SIZE,
-};
-
-/* Reads a value of FORM if that is a usual one. */
-static inline bool read_usual(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
-			      struct dwr_value *v)
-{
-	unsigned size = form < sizeof usual_size ? usual_size[form] : 0;
-	if (!size)
-		return false;
-	if (size >= OFFSET_SIZE)
-		size = size == OFFSET_SIZE ? params.offset_size : params.address_size;
-	v->form = (uint16_t)form;
-	v->implicit = false;
-	v->pos = elfrw_rbuf_off(r);
-	v->u = elfrw_rbuf_uint(r, size);
-	v->size = elfrw_rbuf_off(r) - v->pos;
-	return true;
-}
-
 void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
 		    int64_t implicit, struct dwr_value *v)
 {
-	if (read_usual(r, form, params, v))
-		return;
 	unsigned hops = 0;
 	while (form == DW_FORM_indirect && elfrw_rbuf_ok(r)) {
 		uint64_t f = elfrw_rbuf_uleb(r);
@@ -222,52 +184,69 @@ static struct elfrw_err *broken(const struct dwr_cursor *cur, uint64_t off)
 			      (unsigned long long)cur->unit->end);
 }
 
+/* A value that is not simply a number, or a rare form that is skipped. */
+static void read_other(const struct dwr_abbrev_table *t, const struct dwr_step *s,
+		       struct elfrw_rbuf *r, struct dwr_value *v)
+{
+	dwr_value_read(r, s->form, t->params, dwr_abbrev_implicit(t, &t->attr.data[s->attr]), v);
+}
+
+static void skip_attr(const struct dwr_abbrev_table *t, const struct dwr_step *s,
+		      struct elfrw_rbuf *r)
+{
+	struct dwr_value v;
+	switch (s->op) {
+	case DWR_STEP_LEB:
+		while (r->pos < r->end && *r->pos & 0x80)
+			r->pos++;
+		elfrw_rbuf_skip(r, 1);
+		break;
+	case DWR_STEP_CSTR: elfrw_rbuf_cstr(r); break;
+	case DWR_STEP_BLOCK: elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r)); break;
+	case DWR_STEP_BLOCK1: elfrw_rbuf_skip(r, elfrw_rbuf_u8(r)); break;
+	case DWR_STEP_BLOCK2: elfrw_rbuf_skip(r, elfrw_rbuf_u16(r)); break;
+	case DWR_STEP_BLOCK4: elfrw_rbuf_skip(r, elfrw_rbuf_u32(r)); break;
+	default: dwr_value_read(r, s->form, t->params, 0, &v);
+	}
+}
+
 /* The attributes of one DIE from r->pos on. */
 static struct elfrw_err *read_attrs(struct dwr_cursor *cur, struct elfrw_rbuf *r,
 				    struct dwr_die *die)
 {
 	const struct dwr_abbrev_table *t = cur->table;
-	const struct dwr_step *s = &t->step.data[die->abbrev->step];
 	unsigned n = 0;
-	for (;; s++) {
-		elfrw_rbuf_skip(r, s->skip);
-		switch (s->op) {
-		case DWR_STEP_END:
+	for (const struct dwr_step *s = &t->step.data[die->abbrev->step];; s++) {
+		if (s->skip > elfrw_rbuf_left(r))
+			return broken(cur, die->off);
+		r->pos += s->skip;
+		if (s->op == DWR_STEP_END) {
 			die->n_values = n;
-			return elfrw_rbuf_ok(r) ? NULL : broken(cur, die->off);
-		case DWR_STEP_LEB: {
-			const uint8_t *p = r->pos;
-			while (p < r->end && *p & 0x80)
-				p++;
-			if (p == r->end || r->bad)
-				return broken(cur, die->off);
-			r->pos = p + 1;
-			break;
+			return NULL;
 		}
-		case DWR_STEP_CSTR: elfrw_rbuf_cstr(r); break;
-		case DWR_STEP_BLOCK: elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r)); break;
-		case DWR_STEP_BLOCK1: elfrw_rbuf_skip(r, elfrw_rbuf_u8(r)); break;
-		case DWR_STEP_BLOCK2: elfrw_rbuf_skip(r, elfrw_rbuf_u16(r)); break;
-		case DWR_STEP_BLOCK4: elfrw_rbuf_skip(r, elfrw_rbuf_u32(r)); break;
-		case DWR_STEP_OTHER: {
-			struct dwr_value v;
-			dwr_value_read(r, s->form, t->params, 0, &v);
-			break;
-		}
-		case DWR_STEP_VALUE: {
-			if (n == DWR_MAX_VALUES)
-				return elfrw_error_at(cur->unit->sec == DWR_TYPES ? ".debug_types"
-										  : ".debug_info",
-						      die->off, "entry with too many attributes");
-			const struct dwr_abbrev_attr *at = &t->attr.data[s->attr];
+		if (s->op != DWR_STEP_VALUE) {
+			skip_attr(t, s, r);
+		} else if (n == DWR_MAX_VALUES) {
+			return elfrw_error_at(cur->unit->sec == DWR_TYPES ? ".debug_types"
+									  : ".debug_info",
+					      die->off, "entry with too many attributes");
+		} else {
 			struct dwr_value *v = &die->value[n++];
-			v->name = (uint16_t)at->name;
+			v->name = (uint16_t)s->name;
 			v->attr = s->attr;
-			if (!read_usual(r, s->form, t->params, v))
-				dwr_value_read(r, s->form, t->params, at->implicit, v);
-			break;
+			if (s->size && s->size <= elfrw_rbuf_left(r)) {
+				v->form = s->form;
+				v->implicit = false;
+				v->pos = elfrw_rbuf_off(r);
+				v->size = s->size;
+				v->u = elfrw_get_le(r->pos, s->size);
+				r->pos += s->size;
+				continue;
+			}
+			read_other(t, s, r, v);
 		}
-		}
+		if (!elfrw_rbuf_ok(r))
+			return broken(cur, die->off);
 	}
 }
 

@@ -1,33 +1,48 @@
-/* call_sites.c: see call_sites.h.  If no function is looked for by name, only units with call sites
- * in their abbreviations are walked.  Runs of units are walked on several threads.  Each run has
- * its own results, which are joined in order.  Cost: a walk of .debug_info that delivers few
- * attributes. */
+/* call_sites.c: see call_sites.h.  If no function is looked for by name, a walk of its own skips
+ * units without call sites in their abbreviations.  Runs of units are walked on several threads.
+ * Each run has its own results, which are joined in order. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/expr.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define RUN 4 /* units */
 
 struct scan {
 	struct dwr_sections *secs;
 	const struct dwr_units *units;
-	const struct dwr_call_wanted *wanted;
+	struct dwr_call_search search;
 	struct dwr_call_sites *run; /* by run */
 };
 
-static void want(const struct scan *s, struct dwr_want *ret)
+struct elfrw_err *dwr_call_search_init(struct dwr_call_search *s, const struct dwr_sections *secs,
+				       const struct dwr_call_wanted *wanted)
+{
+	*s = (struct dwr_call_search){ .secs = secs, .wanted = wanted };
+	return wanted->n_names
+		       ? dwr_function_names_init(&s->names, secs, wanted->name, wanted->n_names)
+		       : NULL;
+}
+
+void dwr_call_search_deinit(struct dwr_call_search *s)
+{
+	dwr_function_names_deinit(&s->names);
+}
+
+void dwr_call_search_want(const struct dwr_call_search *s, uint64_t language, struct dwr_want *ret)
 {
 	static const uint16_t vendor[] = { DW_AT_GNU_call_site_target, DW_AT_MIPS_linkage_name };
 	static const uint8_t name[] = { DW_AT_low_pc, DW_AT_abstract_origin, DW_AT_call_return_pc,
 					DW_AT_call_origin, DW_AT_call_target };
 	*ret = (struct dwr_want){ .vendor = vendor,
-				  .n_vendor = s->wanted->names ? 2 : 1,
+				  .n_vendor = s->names.n ? 2 : 1,
 				  .tag = { DW_TAG_call_site, DW_TAG_GNU_call_site } };
-	if (s->wanted->names) {
+	if (s->names.n) {
 		ret->tag[2] = DW_TAG_subprogram;
-		dwr_function_names_want(ret);
+		DWR_WANT_NAME(ret, dwr_function_names_attr(language));
 	}
 	for (unsigned i = 0; i < sizeof name; i++)
 		DWR_WANT_NAME(ret, name[i]);
@@ -102,14 +117,13 @@ static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *
 	return state == END && offset % 8 == 0 ? offset / 8 : DWR_NO_SLOT;
 }
 
-static bool listed(const struct scan *s, uint64_t site)
+static bool listed(const struct dwr_call_wanted *w, uint64_t site)
 {
-	const struct dwr_call_wanted *w = s->wanted;
 	size_t lo = LOWER_BOUND(0, w->n, mid, w->site[mid] < site);
 	return lo < w->n && w->site[lo] == site;
 }
 
-static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit,
+static struct elfrw_err *one_site(const struct dwr_call_search *s, const struct dwr_unit *unit,
 				  const struct dwr_unit_root *root, const struct dwr_die *die,
 				  struct dwr_call_sites *ret)
 {
@@ -121,7 +135,8 @@ static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit,
 		dwr_die_value(die, gnu ? DW_AT_GNU_call_site_target : DW_AT_call_target);
 	struct dwr_call_site site = { .slot = DWR_NO_SLOT };
 	if (!pc || (!origin && !target) ||
-	    !dwr_value_address(s->secs, unit, root, pc, &site.site) || !listed(s, site.site))
+	    !dwr_value_address(s->secs, unit, root, pc, &site.site) ||
+	    !listed(s->wanted, site.site))
 		return NULL;
 	if (origin && !reference(unit, origin, &site.origin))
 		site.origin = 0;
@@ -136,6 +151,16 @@ static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit,
 	return NULL;
 }
 
+struct elfrw_err *dwr_call_search_look(struct dwr_call_search *s, const struct dwr_unit *unit,
+				       const struct dwr_unit_root *root, const struct dwr_die *die,
+				       struct dwr_call_sites *ret)
+{
+	if (die->abbrev->tag != DW_TAG_subprogram)
+		return one_site(s, unit, root, die, ret);
+	dwr_function_names_look(&s->names, unit, root, die);
+	return NULL;
+}
+
 static bool has_call_sites(const struct dwr_abbrev_table *table)
 {
 	for (size_t i = 0; i < table->abbrev.len; i++)
@@ -146,10 +171,9 @@ static bool has_call_sites(const struct dwr_abbrev_table *table)
 }
 
 static struct elfrw_err *scan_unit(struct scan *s, const struct dwr_unit *unit,
+				   const struct dwr_unit_root *root,
 				   const struct dwr_abbrev_table *table, struct dwr_call_sites *ret)
 {
-	struct dwr_unit_root root;
-	ELFRW_TRY(dwr_unit_read_root(s->secs, unit, &root));
 	struct dwr_cursor cur = dwr_cursor_at(s->secs, unit, table, false);
 	struct dwr_die die;
 	bool more;
@@ -157,10 +181,8 @@ static struct elfrw_err *scan_unit(struct scan *s, const struct dwr_unit *unit,
 		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
 		if (!more)
 			return NULL;
-		if (die.abbrev->tag == DW_TAG_call_site || die.abbrev->tag == DW_TAG_GNU_call_site)
-			ELFRW_TRY(one_site(s, unit, &root, &die, ret));
-		else if (s->wanted->names && die.abbrev->tag == DW_TAG_subprogram)
-			dwr_function_names_look(s->wanted->names, unit, &root, &die);
+		if (dwr_call_search_has(&s->search, die.abbrev->tag))
+			ELFRW_TRY(dwr_call_search_look(&s->search, unit, root, &die, ret));
 	}
 }
 
@@ -170,20 +192,28 @@ static struct elfrw_err *scan_run(void *arg, size_t r)
 	struct dwr_abbrev_table table = { 0 };
 	struct dwr_want w;
 	struct elfrw_err *err = NULL;
+	struct dwr_unit_root root;
+	unsigned attr = 0;
 	bool known = false, has = false;
-	want(s, &w);
 	for (size_t i = r * RUN; i < (r + 1) * RUN && i < s->units->len && !err; i++) {
 		const struct dwr_unit *unit = &s->units->data[i];
 		if (unit->sec != DWR_INFO)
 			continue;
 		/* Units may share a table of any size. */
 		known = known && table.off == unit->abbrev_off;
-		err = dwr_unit_abbrev(s->secs, unit, &w, &table);
+		err = dwr_unit_read_root(s->secs, unit, &root);
+		if (!err && attr != dwr_function_names_attr(root.language)) {
+			attr = dwr_function_names_attr(root.language);
+			dwr_call_search_want(&s->search, root.language, &w);
+			table.used = known = false;
+		}
+		if (!err)
+			err = dwr_unit_abbrev(s->secs, unit, &w, &table);
 		if (!err && !known)
-			has = s->wanted->names || has_call_sites(&table);
+			has = s->search.names.n || has_call_sites(&table);
 		known = true;
 		if (!err && has)
-			err = scan_unit(s, unit, &table, &s->run[r]);
+			err = scan_unit(s, unit, &root, &table, &s->run[r]);
 	}
 	dwr_abbrev_deinit(&table);
 	return err;
@@ -199,34 +229,63 @@ static int site_order(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
+struct elfrw_err *dwr_call_found_add(struct dwr_call_found *found, struct dwr_call_sites *part)
+{
+	if (!part->len)
+		return NULL;
+	if (!VEC_RESERVE(&found->site, found->site.len + part->len))
+		return &elfrw_err_nomem;
+	memcpy(found->site.data + found->site.len, part->data, part->len * sizeof *part->data);
+	found->site.len += part->len;
+	VEC_FREE(part);
+	return NULL;
+}
+
+struct elfrw_err *dwr_call_search_end(const struct dwr_call_search *s, struct dwr_call_found *found)
+{
+	found->die = calloc(s->names.n + 1, sizeof *found->die);
+	if (!found->die)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < s->names.n; i++)
+		found->die[i] = dwr_function_names_die(&s->names, i);
+	if (found->site.len)
+		qsort(found->site.data, found->site.len, sizeof *found->site.data, site_order);
+	return NULL;
+}
+
+void dwr_call_found_deinit(struct dwr_call_found *found)
+{
+	VEC_FREE(&found->site);
+	free(found->die);
+	*found = (struct dwr_call_found){ 0 };
+}
+
 struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
 				      const struct dwr_call_wanted *wanted, unsigned threads,
-				      struct dwr_call_sites *ret)
+				      struct dwr_call_found *ret)
 {
-	size_t runs = (units->len + RUN - 1) / RUN, total = 0;
-	struct scan s = { secs, units, wanted, calloc(runs + 1, sizeof *s.run) };
-	struct dwr_call_sites all = { 0 };
+	const size_t runs = (units->len + RUN - 1) / RUN;
+	struct dwr_call_found found = { 0 };
+	struct scan s = { .secs = secs, .units = units };
+	ELFRW_TRY(dwr_call_search_init(&s.search, secs, wanted));
+	s.run = calloc(runs + 1, sizeof *s.run);
 	struct elfrw_err *err = s.run ? NULL : &elfrw_err_nomem;
-	if (!err && (wanted->n || wanted->names))
+	if (!err && (wanted->n || wanted->n_names))
 		err = elfrw_parallel(threads, runs, scan_run, &s);
-	for (size_t r = 0; s.run && r < runs; r++)
-		total += s.run[r].len;
-	if (!err && !VEC_RESERVE(&all, total + 1))
-		err = &elfrw_err_nomem;
 	for (size_t r = 0; s.run && r < runs; r++) {
-		if (!err && s.run[r].len) {
-			memcpy(all.data + all.len, s.run[r].data, s.run[r].len * sizeof *all.data);
-			all.len += s.run[r].len;
-		}
+		if (!err)
+			err = dwr_call_found_add(&found, &s.run[r]);
 		VEC_FREE(&s.run[r]);
 	}
 	free(s.run);
+	if (!err)
+		err = dwr_call_search_end(&s.search, &found);
+	dwr_call_search_deinit(&s.search);
 	if (err)
-		return err;
-	if (all.len)
-		qsort(all.data, all.len, sizeof *all.data, site_order);
-	*ret = all;
-	return NULL;
+		dwr_call_found_deinit(&found);
+	else
+		*ret = found;
+	return err;
 }
 
 struct elfrw_err *dwr_die_chain(struct dwr_sections *secs, const struct dwr_units *units,

@@ -4,6 +4,7 @@
 #define DWARF_CALLS_CALL_SITES_H
 #include "dwarf/calls/function_names.h"
 #include "dwarf/info.h"
+#include <dwarf.h>
 
 #define DWR_NO_SLOT UINT64_MAX
 
@@ -16,22 +17,66 @@ struct dwr_call_site {
 };
 
 struct dwr_call_sites {
-	struct dwr_call_site *data; /* owned; sorted by site */
+	struct dwr_call_site *data; /* owned */
 	size_t len, cap;
 };
 
-/* What is looked for. */
+/* What is looked for.  Everything is borrowed. */
 struct dwr_call_wanted {
-	const uint64_t *site; /* return addresses, sorted; N of them; borrowed */
+	const uint64_t *site; /* return addresses, sorted; N of them */
 	size_t n;
-	struct dwr_function_names *names; /* besides, on the same way; or NULL */
+	const char *const *name; /* functions whose first DIE is wanted (function_names.h) */
+	size_t n_names;
 };
 
-/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Keeps only call sites that
- * say something and whose return address is wanted.  Errors: DIEs that cannot be parsed. */
+/* What was found.  All zero: nothing yet. */
+struct dwr_call_found {
+	struct dwr_call_sites site; /* sorted by site: those that say something */
+	uint64_t *die;              /* by wanted name: .debug_info offset, 0: none; owned */
+};
+
+void dwr_call_found_deinit(struct dwr_call_found *found);
+
+/* A search that goes along on a walk over .debug_info, which shows it all DIEs. */
+struct dwr_call_search {
+	const struct dwr_sections *secs; /* borrowed, as WANTED */
+	const struct dwr_call_wanted *wanted;
+	struct dwr_function_names names;
+};
+
+/* SECS has its sections loaded.  *S needs no release if this fails. */
+struct elfrw_err *dwr_call_search_init(struct dwr_call_search *s, const struct dwr_sections *secs,
+				       const struct dwr_call_wanted *wanted);
+void dwr_call_search_deinit(struct dwr_call_search *s);
+
+/* The attributes that the search reads, of the DIEs that it looks at in units of LANGUAGE. */
+void dwr_call_search_want(const struct dwr_call_search *s, uint64_t language, struct dwr_want *ret);
+
+/* Does the search look at DIEs of TAG? */
+static inline bool dwr_call_search_has(const struct dwr_call_search *s, uint32_t tag)
+{
+	return tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site ||
+	       (tag == DW_TAG_subprogram && s->names.n);
+}
+
+/* Looks at DIE of UNIT, one that the search has a use for.  Appends to *RET a call site that says
+ * something and whose return address is wanted.  Any thread may call it, in any order. */
+struct elfrw_err *dwr_call_search_look(struct dwr_call_search *s, const struct dwr_unit *unit,
+				       const struct dwr_unit_root *root, const struct dwr_die *die,
+				       struct dwr_call_sites *ret);
+
+/* Moves the call sites of PART to the end of FOUND's. */
+struct elfrw_err *dwr_call_found_add(struct dwr_call_found *found, struct dwr_call_sites *part);
+
+/* Ends the search: sorts FOUND's call sites, and adds the DIEs of the names. */
+struct elfrw_err *dwr_call_search_end(const struct dwr_call_search *s,
+				      struct dwr_call_found *found);
+
+/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Errors: DIEs that cannot be
+ * parsed. */
 struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
 				      const struct dwr_call_wanted *wanted, unsigned threads,
-				      struct dwr_call_sites *ret);
+				      struct dwr_call_found *ret);
 
 /* A function's DIE and the DIEs that it refers to by DW_AT_specification and
  * DW_AT_abstract_origin. */

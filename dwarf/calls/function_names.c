@@ -4,37 +4,52 @@
  * functions over and over, and linkers keep each name once.  So the offsets of names in .debug_str
  * that are none of those looked for are remembered, a bit for each. */
 #include "dwarf/calls/function_names.h"
-#include "elfrw/base/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
+#define XXH_INLINE_ALL /* libicfold, which has this file, asks for no further library */
+#include <xxhash.h>
+
+/* The slot of NAME: its own, or the free one where it would be. */
+static size_t slot_for(const struct dwr_function_names *s, const char *name)
+{
+	size_t i = XXH3_64bits(name, strlen(name)) & s->mask;
+	while (s->slot[i] && strcmp(s->name[s->slot[i] - 1], name) != 0)
+		i = (i + 1) & s->mask;
+	return i;
+}
 
 struct elfrw_err *dwr_function_names_init(struct dwr_function_names *s,
 					  const struct dwr_sections *secs, const char *const *name,
 					  size_t n)
 {
 	*s = (struct dwr_function_names){ .secs = secs, .name = name, .n = n };
+	if (n >= UINT32_MAX)
+		return elfrw_error("too many functions are looked for");
+	while (s->mask < 2 * n)
+		s->mask = 2 * s->mask + 1;
+	s->slot = calloc(s->mask + 1, sizeof *s->slot);
 	s->die = malloc((n + 1) * sizeof *s->die);
 	s->other = calloc(secs->sec[DWR_STR].size / 64 + 1, sizeof *s->other);
-	if (!s->die || !s->other) {
+	if (!s->slot || !s->die || !s->other) {
 		dwr_function_names_deinit(s);
 		return &elfrw_err_nomem;
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		size_t at = slot_for(s, name[i]);
+		if (!s->slot[at])
+			s->slot[at] = (uint32_t)i + 1;
 		atomic_init(&s->die[i], UINT64_MAX);
+	}
 	return NULL;
 }
 
 void dwr_function_names_deinit(struct dwr_function_names *s)
 {
+	free(s->slot);
 	free(s->die);
 	free(s->other);
 	*s = (struct dwr_function_names){ 0 };
-}
-
-void dwr_function_names_want(struct dwr_want *want)
-{
-	DWR_WANT_NAME(want, DW_AT_name);
-	DWR_WANT_NAME(want, DW_AT_linkage_name);
 }
 
 static bool by_plain_name(uint64_t language)
@@ -42,6 +57,11 @@ static bool by_plain_name(uint64_t language)
 	return !language || language == DW_LANG_C || language == DW_LANG_C89 ||
 	       language == DW_LANG_C99 || language == DW_LANG_C11 || language == 0x2c /* C17 */ ||
 	       language == DW_LANG_Mips_Assembler;
+}
+
+unsigned dwr_function_names_attr(uint64_t language)
+{
+	return by_plain_name(language) ? DW_AT_name : DW_AT_linkage_name;
 }
 
 /* The index of the name that VALUE is, or SIZE_MAX. */
@@ -53,9 +73,9 @@ static size_t name_of(const struct dwr_function_names *s, const struct dwr_unit 
 	if (pooled && atomic_load_explicit(&s->other[value->u / 64], memory_order_relaxed) & bit)
 		return SIZE_MAX;
 	const char *name = dwr_value_string(s->secs, unit, root, value);
-	size_t i = name ? LOWER_BOUND(0, s->n, mid, strcmp(s->name[mid], name) < 0) : s->n;
-	if (i < s->n && !strcmp(s->name[i], name))
-		return i;
+	const uint32_t slot = name ? s->slot[slot_for(s, name)] : 0;
+	if (slot)
+		return slot - 1;
 	if (pooled)
 		atomic_fetch_or_explicit(&s->other[value->u / 64], bit, memory_order_relaxed);
 	return SIZE_MAX;
@@ -64,13 +84,10 @@ static size_t name_of(const struct dwr_function_names *s, const struct dwr_unit 
 void dwr_function_names_look(struct dwr_function_names *s, const struct dwr_unit *unit,
 			     const struct dwr_unit_root *root, const struct dwr_die *die)
 {
-	const bool plain = by_plain_name(root->language);
-	const struct dwr_value *v = NULL;
-	for (unsigned i = 0; i < die->n_values && !v; i++)
-		if (plain ? die->value[i].name == DW_AT_name
-			  : die->value[i].name == DW_AT_linkage_name ||
-				    die->value[i].name == DW_AT_MIPS_linkage_name)
-			v = &die->value[i];
+	const unsigned name = dwr_function_names_attr(root->language);
+	const struct dwr_value *v = dwr_die_value(die, name);
+	if (!v && name == DW_AT_linkage_name)
+		v = dwr_die_value(die, DW_AT_MIPS_linkage_name);
 	const size_t i = v ? name_of(s, unit, root, v) : SIZE_MAX;
 	if (i == SIZE_MAX)
 		return;
@@ -81,6 +98,7 @@ void dwr_function_names_look(struct dwr_function_names *s, const struct dwr_unit
 
 uint64_t dwr_function_names_die(const struct dwr_function_names *s, size_t i)
 {
-	uint64_t die = atomic_load(&s->die[i]);
+	/* A name that is there twice has its DIE at the first. */
+	uint64_t die = atomic_load(&s->die[s->slot[slot_for(s, s->name[i])] - 1]);
 	return die == UINT64_MAX ? 0 : die;
 }

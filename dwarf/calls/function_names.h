@@ -9,8 +9,10 @@
 
 struct dwr_function_names {
 	const struct dwr_sections *secs;
-	const char *const *name; /* N different ones, sorted by strcmp; borrowed, as SECS */
+	const char *const *name; /* N, in any order; borrowed, as SECS */
 	size_t n;
+	uint32_t *slot; /* hash table: 1 + an index of NAME, 0: free; MASK + 1 slots */
+	size_t mask;
 	atomic_uint_fast64_t *die;   /* by name: the first DIE so far, UINT64_MAX: none */
 	atomic_uint_fast64_t *other; /* by offset in .debug_str: another name begins there */
 };
@@ -21,8 +23,9 @@ struct elfrw_err *dwr_function_names_init(struct dwr_function_names *s,
 					  size_t n);
 void dwr_function_names_deinit(struct dwr_function_names *s);
 
-/* Adds to WANT what the search reads of a DIE. */
-void dwr_function_names_want(struct dwr_want *want);
+/* The attribute of functions in units of LANGUAGE that is their name in the symbol table, besides
+ * DW_AT_MIPS_linkage_name: DW_AT_name or DW_AT_linkage_name. */
+unsigned dwr_function_names_attr(uint64_t language);
 
 /* Looks at DIE of UNIT, a DW_TAG_subprogram.  Any thread may call it, in any order. */
 void dwr_function_names_look(struct dwr_function_names *s, const struct dwr_unit *unit,

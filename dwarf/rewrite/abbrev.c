@@ -52,7 +52,7 @@ static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_tabl
 		elfrw_wbuf_uleb(w, at->name);
 		elfrw_wbuf_uleb(w, at->form);
 		if (at->form == DW_FORM_implicit_const)
-			elfrw_wbuf_sleb(w, edited ? edit->value : at->implicit);
+			elfrw_wbuf_sleb(w, edited ? edit->value : dwr_abbrev_implicit(t, at));
 	}
 	elfrw_wbuf_u16(w, 0);
 }

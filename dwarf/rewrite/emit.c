@@ -90,5 +90,6 @@ void dwr_rewrite_out_deinit(struct dwr_rewrite_out *out)
 		free(out->section[i].data);
 	free(out->section);
 	free(out->die);
+	dwr_call_found_deinit(&out->found);
 	memset(out, 0, sizeof *out);
 }

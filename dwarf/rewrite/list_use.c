@@ -143,7 +143,7 @@ static struct elfrw_err *put_site(struct dwr_rw *rw, const struct dwr_unit *u, u
 	if (value == DWR_LIST_NONE || (size == 4 && value >> 32))
 		return elfrw_error_at(rw->secs.sec[u->sec].name, pos,
 				      "no place for the list of this attribute");
-	elfrw_put_le(rw->copy[u->sec] + pos, value, size);
+	elfrw_put_field(rw->copy[u->sec] + pos, value, size);
 	return NULL;
 }
 

@@ -132,7 +132,9 @@ struct elfrw_err *dwr_range_map(const struct dwr_ranger *r, enum dwr_purpose pur
 	const struct elfrw_addrmap *map = r->map;
 	uint32_t i = elfrw_addrmap_find(map, begin);
 	const struct elfrw_addrmap_unit *u = i != ELFRW_NO_UNIT ? &map->unit[i] : NULL;
-	if (end < begin || (!u && !in_section(map, begin)))
+	/* A function without code may be the last one. */
+	if (end < begin ||
+	    (!u && !in_section(map, begin) && !(begin == end && elfrw_addrmap_covers(map, begin))))
 		return add_piece(ret, begin, end, begin, ELFRW_NO_UNIT);
 	if (u && end <= u->old_end &&
 	    (!(u->flags & ELFRW_UNIT_FOLDED) ||

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH          (UINT64_C(1) << 18)
-#define BYTES_PER_LIST 16
+#define BATCH (UINT64_C(1) << 18)
 
 static struct elfrw_err *make_batches(struct dwr_rw_run *run)
 {
@@ -54,10 +53,19 @@ static struct elfrw_err *scan_batch(void *arg, size_t i)
 	memcpy(rw->copy[first->sec] + first->off, rw->secs.sec[first->sec].data + first->off,
 	       last->end - first->off);
 	struct dwr_abbrev_table table = { 0 };
-	struct dwr_want want;
+	struct dwr_want want, calls;
 	struct elfrw_err *err = NULL;
 	dwr_rw_info_want(&want);
+	unsigned attr = 0;
 	for (uint32_t k = b->first; !err && k < b->first + b->n; k++) {
+		const uint64_t language = rw->ru[k].root.language;
+		if (rw->in->calls && first->sec == DWR_INFO &&
+		    attr != dwr_function_names_attr(language)) {
+			attr = dwr_function_names_attr(language);
+			dwr_call_search_want(&rw->search, language, &calls);
+			want.also = &calls;
+			table.used = false; /* it was read for other attributes */
+		}
 		err = dwr_unit_abbrev(&rw->secs, &rw->units.data[k], &want, &table);
 		if (!err)
 			err = dwr_rw_info_unit(rw, k, &table);
@@ -73,19 +81,19 @@ static struct elfrw_err *apply_batch(void *arg, size_t i)
 	return i == 0 ? dwr_rw_collect_note(arg) : dwr_rw_apply_lists(arg, i - 1);
 }
 
-/* Memory of large pages for the sites of all units, if the lists are so many that most of it will
- * be used. */
-static bool lend_room(struct dwr_rw *rw)
+/* Walks all units, with the search for IN->calls. */
+static struct elfrw_err *scan(struct dwr_rw_run *run)
 {
-	const size_t n = rw->secs.sec[DWR_INFO].size / DWR_BYTES_PER_SITE,
-		     size = (n + 1) * sizeof *rw->room;
-	size_t lists = 0;
-	for (unsigned k = 0; k < DWR_LIST_KINDS; k++)
-		lists += rw->lists.list[k].size / BYTES_PER_LIST;
-	if (lists < n / 2)
-		return true;
-	rw->room = elfrw_large(malloc(size), size);
-	return rw->room != NULL;
+	struct dwr_rw *rw = &run->rw;
+	if (rw->in->calls)
+		ELFRW_TRY(dwr_call_search_init(&rw->search, &rw->secs, rw->in->calls));
+	ELFRW_TRY(elfrw_parallel(rw->in->threads, run->batch.len, scan_batch, run));
+	if (!rw->in->calls)
+		return NULL;
+	for (size_t i = 0; i < rw->units.len; i++)
+		ELFRW_TRY(dwr_call_found_add(&run->out.found, &rw->ru[i].call));
+	run->out.searched = true;
+	return dwr_call_search_end(&rw->search, &run->out.found);
 }
 
 static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
@@ -109,15 +117,9 @@ static struct elfrw_err *rewrite_units(struct dwr_rw_run *run)
 		return &elfrw_err_nomem;
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, roots_batch, run));
 	ELFRW_TRY(dwr_rw_rewrite_lines(run));
-	for (unsigned id = DWR_INFO; id <= DWR_TYPES; id++)
-		if (rw->secs.sec[id].size &&
-		    !(rw->copy[id] =
-			      elfrw_large(malloc(rw->secs.sec[id].size), rw->secs.sec[id].size)))
-			return &elfrw_err_nomem;
+	ELFRW_TRY(dwr_rw_make_copies(rw));
 	run->info_size = rw->secs.sec[DWR_INFO].size;
-	if (!lend_room(rw))
-		return &elfrw_err_nomem;
-	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len, scan_batch, run));
+	ELFRW_TRY(scan(run));
 	ELFRW_TRY(dwr_rw_rewrite_lists(run));
 	ELFRW_TRY(elfrw_parallel(in->threads, run->batch.len + 1, apply_batch, run));
 	ELFRW_TRY(dwr_rw_apply_ranges(run));
@@ -139,7 +141,9 @@ static void run_deinit(struct dwr_rw_run *run)
 		VEC_FREE(&rw->ru[i].range);
 		VEC_FREE(&rw->ru[i].cu_range);
 		VEC_FREE(&rw->ru[i].macro);
+		VEC_FREE(&rw->ru[i].call);
 	}
+	dwr_call_search_deinit(&rw->search);
 	free(rw->ru);
 	free(rw->room);
 	free(rw->copy[DWR_INFO]);

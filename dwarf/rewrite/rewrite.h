@@ -5,10 +5,13 @@
  * decides no address. */
 #ifndef DWARF_REWRITE_REWRITE_H
 #define DWARF_REWRITE_REWRITE_H
+#include "dwarf/calls/call_sites.h"
 #include "dwarf/folding.h"
 #include "elfrw/base/err.h"
 #include <stddef.h>
 #include <stdint.h>
+
+struct dwr_site;
 
 /* One section of the output that differs from the input.  Sections not listed stay as they are. */
 struct dwr_section_out {
@@ -39,8 +42,22 @@ struct dwr_rewrite_out {
 	/* A unit states one range in a form that cannot become a list, and thunks of other units'
 	 * functions lie in it: two units claim them.  The map should have no thunks. */
 	bool crowded;
+	bool searched;               /* IN->calls were looked for: FOUND has the answer */
+	struct dwr_call_found found; /* owned */
 	struct dwr_rewrite_stats stats;
 };
+
+/* The large memory that a rewriting needs for .debug_info.  To get it takes a while, and can be
+ * done beside other work, before it is known what changes. */
+struct dwr_rewrite_room {
+	uint8_t *info; /* owned, as SITE; NULL: not made */
+	struct dwr_site *site;
+};
+
+/* Makes it for IMAGE, unless .debug_info is small or compressed. */
+struct elfrw_err *dwr_rewrite_room_make(const struct elfrw_image *image,
+					struct dwr_rewrite_room *ret);
+void dwr_rewrite_room_deinit(struct dwr_rewrite_room *room);
 
 /* Rewrites the debug information of IN->image.  Without .debug_* sections the only possible output
  * is .debug_icfold, which is written if a unit moved or was folded.  *OUT is unchanged on failure.

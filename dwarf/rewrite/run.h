@@ -42,6 +42,10 @@ struct elfrw_err *dwr_rw_rewrite_indices(struct dwr_rw_run *run);
 /* Rewrites the list sections and .debug_addr. */
 struct elfrw_err *dwr_rw_rewrite_lists(struct dwr_rw_run *run);
 
+/* room.c: memory for the copies of .debug_info and .debug_types, and for sites.  RW->lists has the
+ * sections of lists. */
+struct elfrw_err *dwr_rw_make_copies(struct dwr_rw *rw);
+
 /* Writes the lists' new places into the DIEs of batch I of ARG, a struct dwr_rw_run; those of new
  * ranges, into the units' own DIEs. */
 struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i);

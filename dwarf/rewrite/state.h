@@ -2,6 +2,7 @@
  * the walk over each unit. */
 #ifndef DWARF_REWRITE_STATE_H
 #define DWARF_REWRITE_STATE_H
+#include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/info.h"
 #include "dwarf/rewrite/rewrite.h"
@@ -75,6 +76,7 @@ struct dwr_rw_unit {
 	cu_range; /* the unit's ranges, if low_pc and high_pc can no longer state them */
 	uint64_t cu_range_pos; /* then: the place of their offset */
 	VEC(uint64_t) macro;   /* offsets of units of .debug_macro */
+	struct dwr_call_sites call;
 	uint32_t folded_dies, thunk_dies, emptied;
 	bool crowded; /* its range, which must stay one, covers thunks of other units' functions */
 	uint32_t n_lists;   /* sites of kind DWR_SITE_LIST */
@@ -93,6 +95,7 @@ struct dwr_rw {
 	struct dwr_site *room;  /* for the sites of units of .debug_info, one for each
 				   DWR_BYTES_PER_SITE bytes of it; NULL: each unit has its own */
 	uint8_t *copy[2]; /* private copies of .debug_info and .debug_types (DWR_INFO, DWR_TYPES) */
+	struct dwr_call_search search; /* goes along on the walk, if IN->calls asks for it */
 	struct dwr_list_secs lists;
 	uint8_t *addr_use; /* see addr.h; NULL without .debug_addr */
 	struct dwr_rw_line_out line;

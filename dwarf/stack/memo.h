@@ -19,6 +19,7 @@ struct dwr_memo_key {
 /* Zeroed once. */
 struct dwr_memo {
 	uint32_t *slot; /* number + 1; owned */
+	uint32_t slots; /* a power of two */
 	VEC(struct dwr_memo_key) key;
 };
 

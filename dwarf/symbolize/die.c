@@ -30,14 +30,18 @@ struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit 
 				 const struct dwr_abbrev_table **ret)
 {
 	uint64_t off = unit->u.abbrev_off, hash = off * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	struct dwr_abbrev_table
-		*set = &unit->file->abbrev[hash % (DWR_SYM_ABBREVS / ABBREV_WAYS) * ABBREV_WAYS],
-		*table = set;
+	struct dwr_abbrev_table *
+		set = &unit->file
+			       ->abbrev[hash % (unit->file->n_abbrevs / ABBREV_WAYS) * ABBREV_WAYS],
+	       *table = set;
 	unsigned way = 0;
 	while (way < ABBREV_WAYS && set[way].used && set[way].off != off)
 		way++;
 	table = &set[way < ABBREV_WAYS ? way : hash >> 16 & (ABBREV_WAYS - 1)];
+	const bool known = table->used && table->off == off;
 	ELFRW_TRY(dwr_sym_abbrev_read(sym, unit, table));
+	if (!known)
+		dwr_abbrev_trim(table);
 	*ret = table;
 	return NULL;
 }
@@ -89,7 +93,7 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 		if (!v)
 			v = &skipped;
 		v->name = (uint16_t)at->name;
-		dwr_value_read(&r, at->form, unit->u.params, at->implicit, v);
+		dwr_value_read(&r, at->form, unit->u.params, dwr_abbrev_implicit(table, at), v);
 		if (!elfrw_rbuf_ok(&r))
 			return false;
 	}

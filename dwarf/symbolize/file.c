@@ -127,16 +127,30 @@ static struct elfrw_err *read_sections(struct dwr_sym_file *file)
 	return NULL;
 }
 
-static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, bool supplementary)
+static struct elfrw_err *map_file(struct dwr_sym_file *file, const struct elfrw_image *mapped)
+{
+	struct elfrw_image *img = &file->image;
+	img->path = file->path;
+	img->fd = -1;
+	if (mapped) {
+		file->borrowed = true;
+		img->base = mapped->base;
+		img->size = mapped->size;
+		return NULL;
+	}
+	ELFRW_TRY(elfrw_image_map(img, img->path, sizeof(Elf32_Ehdr)));
+	close(img->fd);
+	img->fd = -1;
+	return NULL;
+}
+
+static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path,
+				   const struct elfrw_image *mapped, bool supplementary)
 {
 	file->path = strdup(path);
 	if (!file->path)
 		return &elfrw_err_nomem;
-	file->image.path = file->path;
-	file->image.fd = -1;
-	ELFRW_TRY(elfrw_image_map(&file->image, path, sizeof(Elf32_Ehdr)));
-	close(file->image.fd);
-	file->image.fd = -1;
+	ELFRW_TRY(map_file(file, mapped));
 	ELFRW_TRY(read_ehdr(&file->image));
 	if (file->image.ehdr.e_type == ET_REL &&
 	    !supplementary) /* which is what dwz makes its common file */
@@ -149,6 +163,7 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 		elfrw_err_free(err);
 		memset(&file->secs, 0, sizeof file->secs);
 	}
+	file->n_abbrevs = DWR_SYM_ABBREVS;
 	file->code_low = UINT64_MAX;
 	for (uint32_t i = 1; i < file->image.n_sections; i++) {
 		const Elf64_Shdr *sh = &file->image.section[i].hdr;
@@ -161,10 +176,12 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 	return NULL;
 }
 
-static struct elfrw_err *open_file(const char *path, bool supplementary, struct dwr_sym_file **ret)
+static struct elfrw_err *open_file(const char *path, const struct elfrw_image *mapped,
+				   bool supplementary, struct dwr_sym_file **ret)
 {
 	struct dwr_sym_file *file = calloc(1, sizeof *file);
-	struct elfrw_err *err = file ? open_into(file, path, supplementary) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		file ? open_into(file, path, mapped, supplementary) : &elfrw_err_nomem;
 	if (err)
 		dwr_sym_file_close(file);
 	else
@@ -172,9 +189,10 @@ static struct elfrw_err *open_file(const char *path, bool supplementary, struct 
 	return err;
 }
 
-struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_open(const char *path, const struct elfrw_image *mapped,
+				    struct dwr_sym_file **ret)
 {
-	return open_file(path, false, ret);
+	return open_file(path, mapped, false, ret);
 }
 
 void dwr_sym_file_close(struct dwr_sym_file *file)
@@ -197,7 +215,7 @@ void dwr_sym_file_close(struct dwr_sym_file *file)
 	for (size_t i = 0; i < file->copies.len; i++)
 		free(file->copies.data[i]);
 	VEC_FREE(&file->copies);
-	if (file->image.base)
+	if (file->image.base && !file->borrowed)
 		munmap((void *)file->image.base, file->image.size);
 	free(file->image.section);
 	free(file->path);
@@ -263,7 +281,7 @@ static struct elfrw_err *try_open(const char *path, const char *id, const uint32
 	ELFRW_TRY(resolve(path, sysroot, &real));
 	if (!real)
 		return NULL;
-	struct elfrw_err *err = open_file(real, true, &file);
+	struct elfrw_err *err = open_file(real, NULL, true, &file);
 	free(real);
 	if (err == &elfrw_err_nomem)
 		return err;
@@ -458,7 +476,7 @@ struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **r
 	struct dwr_sym_file *file, *debug = NULL;
 	const struct dwr_sym_places places = { dir ? dir : "/usr/lib/debug", "" };
 	*ret = NULL;
-	ELFRW_TRY(dwr_sym_file_open(path, &file));
+	ELFRW_TRY(dwr_sym_file_open(path, NULL, &file));
 	struct elfrw_err *err = NULL;
 	bool has = dwr_sym_file_has_debug(file);
 	if (own)

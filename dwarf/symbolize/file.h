@@ -9,11 +9,13 @@
 
 struct dwr_sym_unit;
 
-#define DWR_SYM_ABBREVS 512
+#define DWR_SYM_ABBREVS          512
+#define DWR_SYM_ABBREVS_IN_ORDER 128
 
 /* One ELF file with debug information. */
 struct dwr_sym_file {
 	struct elfrw_image image;
+	bool borrowed;            /* the mapping of image */
 	char *path;               /* owned */
 	VEC(uint8_t *) copies;    /* sections that had to be converted; owned */
 	struct dwr_sections secs; /* empty if the file's debug sections are invalid */
@@ -26,9 +28,12 @@ struct dwr_sym_file {
 	struct dwr_lines **lines; /* open hash table by offset; owned */
 	size_t n_lines, n_line_slots;
 	struct dwr_abbrev_table abbrev[DWR_SYM_ABBREVS]; /* a cache by offset */
+	unsigned n_abbrevs;                              /* that are used */
 };
 
-struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret);
+/* MAPPED: a mapping of PATH to use, borrowed; or NULL. */
+struct elfrw_err *dwr_sym_file_open(const char *path, const struct elfrw_image *mapped,
+				    struct dwr_sym_file **ret);
 void dwr_sym_file_close(struct dwr_sym_file *file);
 bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
 

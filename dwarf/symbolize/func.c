@@ -141,6 +141,7 @@ static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64
 struct open_entry {
 	uint64_t end;
 	uint32_t depth, node; /* its own node, or that of the entry around it */
+	bool own;
 };
 
 /* A walk over one function. */
@@ -179,7 +180,8 @@ static const struct open_entry *around(const struct walk *w)
 	return w->open.len ? &w->open.data[w->open.len - 1] : NULL;
 }
 
-static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, uint32_t node)
+static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, uint32_t node,
+				    bool own)
 {
 	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
 	uint64_t end =
@@ -191,8 +193,16 @@ static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, u
 	struct open_entry *o = VEC_PUSH(&w->open);
 	if (!o)
 		return &elfrw_err_nomem;
-	*o = (struct open_entry){ end, die->depth, node };
+	*o = (struct open_entry){ end, die->depth, node, own };
 	return NULL;
+}
+
+/* For one address a copy that neither holds it nor has one inside that does is dropped again. */
+static void close_entry(struct walk *w)
+{
+	const struct open_entry *o = &w->open.data[--w->open.len];
+	if (w->one && o->own && o->node > w->best)
+		w->body->node.len = o->node;
 }
 
 static struct elfrw_err *add_node(struct walk *w, const struct dwr_die *die)
@@ -203,7 +213,13 @@ static struct elfrw_err *add_node(struct walk *w, const struct dwr_die *die)
 	if (!node)
 		return &elfrw_err_nomem;
 	*node = (struct dwr_sym_node){ die->off, around(w) ? around(w)->node : 0 };
-	return open_entry(w, die, id);
+	return open_entry(w, die, id, true);
+}
+
+static bool is_block(unsigned tag)
+{
+	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+	       tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt;
 }
 
 /* Visits one entry of the function's insides. */
@@ -212,13 +228,13 @@ static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const str
 	unsigned tag = die->abbrev->tag;
 	bool function = die->off == w->body->die;
 	while (w->open.len && (around(w)->depth >= die->depth || around(w)->end <= die->off))
-		w->open.len--;
-	if (!function && tag == DW_TAG_lexical_block)
-		return open_entry(w, die, around(w) ? around(w)->node : 0);
+		close_entry(w);
+	if (!function && is_block(tag))
+		return open_entry(w, die, around(w) ? around(w)->node : 0, false);
 	if (!function && tag != DW_TAG_inlined_subroutine) {
 		if (w->one && step_over(w->body->unit, cur, die))
 			return NULL;
-		return open_entry(w, die, around(w) ? around(w)->node : 0);
+		return open_entry(w, die, around(w) ? around(w)->node : 0, false);
 	}
 	if (!w->one) {
 		ELFRW_TRY(ranges_of(w, die, w->body->node.len, &w->body->spans));
@@ -232,14 +248,14 @@ static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const str
 	w->n_ranges += w->ranges.len;
 	for (size_t i = 0; i < w->ranges.len && !holds; i++)
 		holds = w->ranges.data[i].lo <= w->address && w->address < w->ranges.data[i].hi;
-	if (holds) {
+	if (holds)
 		w->best = (uint32_t)w->body->node.len;
-		return add_node(w, die);
-	}
-	/* A copy without code of its own may still have some inside. */
-	if (w->ranges.len && step_over(w->body->unit, cur, die))
+	else if (!die->abbrev->children)
 		return NULL;
-	return open_entry(w, die, around(w) ? around(w)->node : 0);
+	/* A copy inside of it may hold the address all the same: of one with code in several places
+	 * GCC says nothing, or only a part, if it keeps to DWARF 2 (-gstrict-dwarf), which has no
+	 * DW_AT_ranges. */
+	return add_node(w, die);
 }
 
 static struct elfrw_err *walk_body(struct walk *w)
@@ -301,6 +317,8 @@ static struct elfrw_err *lay_flat(struct dwr_sym_body *body)
 {
 	struct elfrw_err *err = body->flat ? NULL : dwr_spans_flatten(&body->spans, false);
 	body->whole = body->flat = !err;
+	VEC_TRIM(&body->spans);
+	VEC_TRIM(&body->node);
 	return err;
 }
 
@@ -332,7 +350,7 @@ static struct dwr_sym_body *slot_for(struct dwr_sym *sym, const struct dwr_sym_u
 				     uint64_t die, uint32_t member)
 {
 	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
-	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];
+	struct dwr_sym_body *body = &sym->body[hash % sym->n_bodies];
 	if (body->unit != unit || body->die != die || body->member != member) {
 		body->unit = unit;
 		body->die = die;

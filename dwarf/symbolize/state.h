@@ -27,8 +27,9 @@ struct dwr_place {
 	uint32_t file, line, column, discriminator;
 };
 
-#define DWR_SYM_BODIES 4096
-#define DWR_SYM_DECLS  2048
+#define DWR_SYM_BODIES          4096
+#define DWR_SYM_BODIES_IN_ORDER 128
+#define DWR_SYM_DECLS           2048
 
 /* A function (node 0) or an inlined copy in it. */
 struct dwr_sym_node {
@@ -85,6 +86,7 @@ struct dwr_sym {
 		bare_read; /* .debug_aranges; units that it does not list; bare */
 
 	struct dwr_sym_body body[DWR_SYM_BODIES];   /* a cache */
+	unsigned n_bodies;                          /* that are used */
 	struct dwr_sym_decl_of decl[DWR_SYM_DECLS]; /* a cache */
 
 	struct dwr_symtab *symtab; /* owned; NULL: not read yet */

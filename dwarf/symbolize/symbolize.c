@@ -34,12 +34,13 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
 	sym->sysroot = strdup(sysroot);
 	if (!sym->debug_dir || !sym->sysroot)
 		return &elfrw_err_nomem;
-	ELFRW_TRY(dwr_sym_file_open(path, &sym->main));
+	ELFRW_TRY(dwr_sym_file_open(path, opt ? opt->mapped : NULL, &sym->main));
 	sym->debug = sym->main;
 	if (opt && opt->debug_file) {
 		struct dwr_sym_file *named;
-		ELFRW_TRY(elfrw_err_about(opt->debug_file,
-					  dwr_sym_file_open(opt->debug_file, &named)));
+		ELFRW_TRY(elfrw_err_about(
+			opt->debug_file,
+			dwr_sym_file_open(opt->debug_file, opt->debug_mapped, &named)));
 		sym->debug = named;
 		return opt->own_only ? NULL : dwr_sym_file_fits(sym->main, named);
 	}
@@ -60,11 +61,13 @@ struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *o
 {
 	struct dwr_sym *sym = calloc(1, sizeof *sym);
 	struct elfrw_err *err = sym ? open_all(sym, path, options) : &elfrw_err_nomem;
-	if (err)
+	if (err) {
 		dwr_sym_close(sym);
-	else
-		*ret = sym;
-	return err;
+		return err;
+	}
+	sym->n_bodies = DWR_SYM_BODIES;
+	*ret = sym;
+	return NULL;
 }
 
 void dwr_sym_close(struct dwr_sym *sym)
@@ -91,6 +94,12 @@ void dwr_sym_close(struct dwr_sym *sym)
 	free(sym->sysroot);
 	free(sym->warning);
 	free(sym);
+}
+
+void dwr_sym_in_order(struct dwr_sym *sym)
+{
+	sym->n_bodies = DWR_SYM_BODIES_IN_ORDER;
+	sym->debug->n_abbrevs = DWR_SYM_ABBREVS_IN_ORDER;
 }
 
 void dwr_sym_will_ask(struct dwr_sym *sym, uint64_t address)
@@ -476,6 +485,8 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 {
 	const struct dwr_icfold *n = dwr_sym_note(sym);
 	frames->len = 0;
+	if (!n)
+		ELFRW_TRY(dwr_sym_complete(sym));
 	if (!n || member >= n->n_members)
 		return elfrw_error("no folded function has the number %u", member);
 	const struct dwr_icfold_member *m = &n->member[member];

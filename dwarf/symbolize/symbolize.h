@@ -41,6 +41,9 @@ struct dwr_sym_options {
 	const char *debug_dir;      /* folder of debug files; borrowed during the open; NULL:
 				       /usr/lib/debug below the sysroot */
 	const char *sysroot; /* the root folder for the file; borrowed during the open; NULL: / */
+	/* Mappings of PATH and of debug_file that are used instead of own ones, borrowed as long as
+	 * the handle lives; NULL: none. */
+	const struct elfrw_image *mapped, *debug_mapped;
 };
 
 /* Maps the file PATH and, if it has no debug information, its separate file, which is found by
@@ -85,6 +88,10 @@ struct dwr_sym_frames {
 /* Many queries will follow, one by one: prepares now what would otherwise be prepared during one of
  * them, when there have been some. */
 void dwr_sym_expect_many(struct dwr_sym *sym);
+
+/* Queries come in the order of their addresses from now on: little of what an earlier one needed is
+ * kept. */
+void dwr_sym_in_order(struct dwr_sym *sym);
 
 /* Queries come in the order of their addresses, and a few behind the next one is one for ADDRESS:
  * if that is in the same function, the function is worth more work now.  UINT64_MAX: not known. */

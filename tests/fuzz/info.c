@@ -55,16 +55,11 @@ static void ask(struct dwr_sections *secs)
 	}
 	static const char *const names[] = { "a", "f0", "f1", "main" };
 	uint64_t site[] = { FUZZ_CODE + 5, FUZZ_CODE + 37, FUZZ_CODE + 69 };
-	struct dwr_call_sites sites = { 0 };
-	struct dwr_function_names search;
-	if (fuzz_ok(dwr_function_names_init(&search, secs, names, 4))) {
-		const struct dwr_call_wanted wanted = { site, 3, &search };
-		(void)fuzz_ok(dwr_call_sites_read(secs, &units, &wanted, 1, &sites));
+	const struct dwr_call_wanted wanted = { site, 3, names, 4 };
+	struct dwr_call_found found = { 0 };
+	if (fuzz_ok(dwr_call_sites_read(secs, &units, &wanted, 1, &found)))
 		for (unsigned i = 0; i < 4; i++)
-			FUZZ_HOLDS(dwr_function_names_die(&search, i) <
-				   secs->sec[DWR_INFO].size + 1);
-		dwr_function_names_deinit(&search);
-	}
+			FUZZ_HOLDS(found.die[i] < secs->sec[DWR_INFO].size + 1);
 	struct dwr_abbrev_table chain_table = { 0 };
 	for (uint64_t off = 0; off < secs->sec[DWR_INFO].size && off < 512; off += 5) {
 		struct dwr_die_chain chain;
@@ -72,7 +67,7 @@ static void ask(struct dwr_sections *secs)
 			FUZZ_HOLDS(chain.n <= DWR_CHAIN_MAX);
 	}
 	dwr_abbrev_deinit(&chain_table);
-	free(sites.data);
+	dwr_call_found_deinit(&found);
 	dwr_abbrev_deinit(&table[0]);
 	dwr_abbrev_deinit(&table[1]);
 	dwr_units_deinit(&units);

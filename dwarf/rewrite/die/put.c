@@ -87,7 +87,7 @@ struct elfrw_err *dwr_die_put_address(struct dwr_die_scan *s, const struct dwr_v
 	if (v->form == DW_FORM_addr) {
 		if (v->size < 8 && new >> (8 * v->size))
 			return dwr_die_no_room(s, v, new);
-		elfrw_put_le(s->out + v->pos, new, (unsigned)v->size);
+		elfrw_put_field(s->out + v->pos, new, (unsigned)v->size);
 		return NULL;
 	}
 	uint64_t off = dwr_die_slot(s, v);
@@ -128,7 +128,7 @@ struct elfrw_err *dwr_die_put_const(struct dwr_die_scan *s, const struct dwr_die
 	case DW_FORM_data8:
 		if (v->size < 8 && value >> (8 * v->size))
 			return dwr_die_no_room(s, v, value);
-		elfrw_put_le(p, value, (unsigned)v->size);
+		elfrw_put_field(p, value, (unsigned)v->size);
 		return NULL;
 	case DW_FORM_data16: elfrw_put64(p, value); return NULL;
 	case DW_FORM_implicit_const: {
@@ -156,6 +156,6 @@ struct elfrw_err *dwr_die_put_offset(struct dwr_die_scan *s, const struct dwr_va
 				      v->form);
 	if (v->size == 4 && value >> 32)
 		return dwr_die_no_room(s, v, value);
-	elfrw_put_le(s->out + v->pos, value, (unsigned)v->size);
+	elfrw_put_field(s->out + v->pos, value, (unsigned)v->size);
 	return NULL;
 }

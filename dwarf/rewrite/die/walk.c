@@ -265,9 +265,14 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 	struct elfrw_err *err = NULL;
 	if (!make_room(rw, unit, ru))
 		return &elfrw_err_nomem;
-	while (!(err = dwr_cursor_next(&cur, &die, &more)) && more)
+	const bool search = rw->in->calls && unit->sec == DWR_INFO;
+	while (!(err = dwr_cursor_next(&cur, &die, &more)) && more) {
 		if ((err = scan_die(&s, &die)))
 			break;
+		if (search && dwr_call_search_has(&rw->search, die.abbrev->tag) &&
+		    (err = dwr_call_search_look(&rw->search, unit, &ru->root, &die, &ru->call)))
+			break;
+	}
 	for (size_t k = 0; k < ru->site.len; k++)
 		ru->n_lists += ru->site.data[k].kind == DWR_SITE_LIST;
 	dwr_pieces_deinit(&s.pieces);

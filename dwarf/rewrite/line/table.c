@@ -295,16 +295,22 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_sc
 	return NULL;
 }
 
-/* The place of a sequence that covers no byte: with the unit that it points to, or else with the
- * unit that ends there. */
-static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
+/* The place of a sequence that covers no byte, for a function without code: with the unit that it
+ * points to, or else with the unit that ends there.  False: it has none.  With a folded unit it
+ * would come to rows of another function, which it hides for readers that put all rows in one list
+ * by address (libdw); at the end of a unit it must not come to the start of another. */
+static bool map_empty(const struct dwr_line_job *job, uint64_t va, uint64_t *ret)
 {
-	uint64_t ret;
-	if (elfrw_addrmap_find(map, va) != ELFRW_NO_UNIT)
-		elfrw_addrmap_point(map, va, &ret);
+	const bool begins = elfrw_addrmap_find(job->map, va) != ELFRW_NO_UNIT;
+	const uint64_t at = begins ? va : va - 1;
+	const uint32_t r = dwr_line_run_after(job, at);
+	if (r == job->n_runs || job->run[r].old > at || job->run[r].out)
+		return false;
+	if (begins)
+		elfrw_addrmap_point(job->map, va, ret);
 	else
-		elfrw_addrmap_end(map, va, &ret);
-	return ret;
+		elfrw_addrmap_end(job->map, va, ret);
+	return begins || !dwr_line_starts_has(&job->starts, *ret);
 }
 
 /* Does S, moved by DELTA, end with rows that would be taken for another function's start? */
@@ -323,8 +329,14 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 		wr->t->untouched++;
 		return NULL;
 	}
-	if (s->lo == s->hi && s->set)
-		return patch_seq(wr, s, map_empty(job->map, s->lo) - s->lo);
+	if (s->lo == s->hi && s->set) {
+		uint64_t at = s->lo;
+		if (map_empty(job, s->lo, &at) || !(s->flags & SEQ_TERMINATED))
+			return patch_seq(wr, s, at - s->lo);
+		wr->t->removed++;
+		s->new_off = UINT64_MAX;
+		return leave_out(wr, s);
+	}
 
 	uint32_t r = dwr_line_run_after(job, s->lo), from, to;
 	const struct dwr_line_run *run =

@@ -376,7 +376,7 @@ static struct elfrw_err *apply_patches(struct dwr_list_work *w, const struct dwr
 {
 	for (size_t i = 0; i < w->patch.len; i++) {
 		const struct dwr_list_patch *p = &w->patch.data[i];
-		elfrw_put_le(new + (p->off - use->off), p->value, p->size);
+		elfrw_put_field(new + (p->off - use->off), p->value, p->size);
 	}
 	for (size_t i = 0; i < w->span.len && *ok; i++)
 		ELFRW_TRY(dwr_list_map_expr(w, &w->in->secs.list[use->kind], &w->in->cu[use->cu],

@@ -110,7 +110,7 @@ const struct elfrw_addrmap_unit *dwr_list_simple_owner(const struct dwr_list_wor
 						       const struct dwr_list_use *use);
 
 /* Is the expression of [P, END) made of usual operators, which hold no address? */
-bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end);
+bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end, unsigned offset_size);
 
 /* Does [BEGIN, END) move with U, for a list of PURPOSE? */
 static inline bool dwr_list_moves_with(const struct elfrw_addrmap_unit *u, uint8_t purpose,

@@ -16,8 +16,9 @@ struct pairs {
 	const uint8_t *p, *end; /* its first entry; the end of the section, then of the list */
 	size_t n;
 	bool has_expr;
-	uint64_t base; /* what the pairs count from, where their code is now */
-	uint64_t low;  /* the lowest address */
+	unsigned offset_size; /* bytes of an offset of a DIE */
+	uint64_t base;        /* what the pairs count from, where their code is now */
+	uint64_t low;         /* the lowest address */
 };
 
 struct entry {
@@ -61,7 +62,7 @@ static bool read_list(struct pairs *l, const struct elfrw_addrmap_unit *u, uint8
 		const uint8_t *expr = e.expr;
 		if (l->has_expr &&
 		    (!dwr_list_uleb(&expr, p, &size) || elfrw_uleb_size(size) != expr - e.expr ||
-		     !dwr_list_is_plain(expr, p)))
+		     !dwr_list_is_plain(expr, p, l->offset_size)))
 			return false;
 		l->low = e.begin < l->low ? e.begin : l->low;
 	}
@@ -125,14 +126,18 @@ struct elfrw_err *dwr_list_shift(struct dwr_list_work *w, const struct dwr_list_
 {
 	const struct dwr_list_cu *cu = &w->in->cu[use->cu];
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
+	*ok = false;
+	/* Most lists begin otherwise. */
+	if (use->off >= sec->size || sec->data[use->off] != DW_LLE_offset_pair)
+		return NULL;
 	const struct elfrw_addrmap_unit *u = dwr_list_simple_owner(w, use);
 	uint64_t delta = u ? u->body - u->old : 0;
-	*ok = false;
 	if (!u || !cu->has_base || cu->new_base - cu->base == delta)
 		return NULL;
 	struct pairs l = { .p = sec->data + use->off,
 			   .end = sec->data + sec->size,
 			   .has_expr = use->kind == DWR_LIST_LOCLISTS,
+			   .offset_size = cu->params.offset_size,
 			   .base = cu->base + delta };
 	if (!read_list(&l, u, use->purpose, delta))
 		return NULL;

@@ -1,36 +1,111 @@
 /* simple.c: the lists of compilers, without the general reader.
  *
- * Nine in ten lists describe one function that moves as a whole, in entries with a start or with
- * pairs of offsets, and with expressions that hold no address.  Only starts and bases change.
- * Whatever else there is in a list, this reader gives up, and list.c looks at the list from its
- * beginning.  So what is accepted here must be what list.c accepts, with the same changes; errors
- * are reported there. */
+ * Nearly all lists describe one function and its cold part, each of which moves as a whole, in
+ * entries with a start or with pairs of offsets, and with expressions that hold no address.  Only
+ * starts and bases change. Whatever else there is in a list, this reader gives up, and list.c looks
+ * at the list from its beginning.  So what is accepted here must be what list.c accepts, with the
+ * same changes; errors are reported there. */
 #include "dwarf/rewrite/lists/list.h"
 #include <dwarf.h>
+
+/* The operands of an operator. */
+enum operands {
+	NOT_PLAIN, /* an address, an index, a DIE of a type, a branch: or unknown */
+	NONE,
+	BYTES_1,
+	BYTES_2,
+	BYTES_4,
+	BYTES_8,
+	LEB, /* of either sign */
+	LEB_LEB,
+	BLOCK,    /* ULEB128 size */
+	REGISTER, /* a block that is a single register */
+	DIE_LEB,  /* offset of a DIE, and a number */
+};
+
+/* DWARF 5, section 7.7.1. */
+static const uint8_t operands_of[256] = {
+	[DW_OP_deref] = NONE,
+	[DW_OP_const1u] = BYTES_1,
+	[DW_OP_const1s] = BYTES_1,
+	[DW_OP_const2u] = BYTES_2,
+	[DW_OP_const2s] = BYTES_2,
+	[DW_OP_const4u] = BYTES_4,
+	[DW_OP_const4s] = BYTES_4,
+	[DW_OP_const8u] = BYTES_8,
+	[DW_OP_const8s] = BYTES_8,
+	[DW_OP_constu] = LEB,
+	[DW_OP_consts] = LEB,
+	[DW_OP_dup... DW_OP_over] = NONE,
+	[DW_OP_pick] = BYTES_1,
+	[DW_OP_swap... DW_OP_rot] = NONE,
+	[DW_OP_abs... DW_OP_plus] = NONE,
+	[DW_OP_plus_uconst] = LEB,
+	[DW_OP_shl... DW_OP_xor] = NONE,
+	[DW_OP_eq... DW_OP_ne] = NONE,
+	[DW_OP_lit0... DW_OP_lit31] = NONE,
+	[DW_OP_reg0... DW_OP_reg31] = NONE,
+	[DW_OP_breg0... DW_OP_breg31] = LEB,
+	[DW_OP_regx] = LEB,
+	[DW_OP_fbreg] = LEB,
+	[DW_OP_bregx] = LEB_LEB,
+	[DW_OP_piece] = LEB,
+	[DW_OP_deref_size] = BYTES_1,
+	[DW_OP_nop] = NONE,
+	[DW_OP_call_frame_cfa] = NONE,
+	[DW_OP_implicit_value] = BLOCK,
+	[DW_OP_stack_value] = NONE,
+	[DW_OP_implicit_pointer] = DIE_LEB,
+	[DW_OP_entry_value] = REGISTER,
+};
 
 static bool is_register(uint8_t op)
 {
 	return op >= DW_OP_reg0 && op <= DW_OP_reg31;
 }
 
-bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end)
+bool dwr_list_is_plain(const uint8_t *p, const uint8_t *end, unsigned offset_size)
 {
 	uint64_t n;
 	while (p < end) {
-		uint8_t op = *p++;
-		if (is_register(op) || (op >= DW_OP_lit0 && op <= DW_OP_lit31) ||
-		    op == DW_OP_stack_value || op == DW_OP_deref || op == DW_OP_plus)
-			continue;
-		if (op == DW_OP_fbreg || (op >= DW_OP_breg0 && op <= DW_OP_breg31) ||
-		    op == DW_OP_plus_uconst || op == DW_OP_piece) {
+		const uint64_t left = (uint64_t)(end - p) - 1;
+		uint64_t skip = 0;
+		switch (operands_of[*p++]) {
+		case NONE: continue;
+		case BYTES_1: skip = 1; break;
+		case BYTES_2: skip = 2; break;
+		case BYTES_4: skip = 4; break;
+		case BYTES_8: skip = 8; break;
+		case LEB_LEB:
+			if (!dwr_list_uleb(&p, end, &n))
+				return false;
+			/* fallthrough */
+		case LEB:
 			if (!dwr_list_uleb(&p, end, &n))
 				return false;
 			continue;
+		case BLOCK:
+			if (!dwr_list_uleb(&p, end, &n) || n > (uint64_t)(end - p))
+				return false;
+			p += n;
+			continue;
+		case REGISTER:
+			if (left < 2 || p[0] != 1 || !is_register(p[1]))
+				return false;
+			skip = 2;
+			break;
+		case DIE_LEB:
+			if (left < offset_size)
+				return false;
+			p += offset_size;
+			if (!dwr_list_uleb(&p, end, &n))
+				return false;
+			continue;
+		default: return false;
 		}
-		/* DW_OP_entry_value of a register */
-		if (op != DW_OP_entry_value || end - p < 2 || p[0] != 1 || !is_register(p[1]))
+		if (left < skip)
 			return false;
-		p += 2;
+		p += skip;
 	}
 	return true;
 }
@@ -40,20 +115,21 @@ struct simple {
 	struct dwr_list_work *w;
 	const struct dwr_list_use *use;
 	const struct dwr_list_sec *sec;
-	const struct elfrw_addrmap_unit *u;
+	const struct elfrw_addrmap_unit *u;     /* the function's */
+	const struct elfrw_addrmap_unit *other; /* the last one that the list names beside it */
 	const uint8_t *p, *end;
-	uint64_t delta, base;
-	uint64_t base_off; /* where the list holds the base, UINT64_MAX: nowhere, or changed */
-	bool moved;        /* the base moves with the code */
+	uint64_t base, delta; /* the base moves by DELTA */
+	uint64_t base_off;    /* where the list holds the base, if DELTA is not known yet */
+	unsigned offset_size;
 };
 
-/* The address at OFF of the section, of value OLD, moves with the code. */
-static bool move(struct simple *s, uint64_t off, uint64_t old)
+/* The address at OFF of the section, of value OLD, moves by DELTA. */
+static bool move(struct simple *s, uint64_t off, uint64_t old, uint64_t delta)
 {
-	struct dwr_list_patch *patch = s->delta ? VEC_PUSH(&s->w->patch) : NULL;
+	struct dwr_list_patch *patch = delta ? VEC_PUSH(&s->w->patch) : NULL;
 	if (patch)
-		*patch = (struct dwr_list_patch){ off, old + s->delta, 8 };
-	return patch || !s->delta;
+		*patch = (struct dwr_list_patch){ off, old + delta, 8 };
+	return patch || !delta;
 }
 
 static bool read_address(struct simple *s, uint64_t *ret)
@@ -65,44 +141,65 @@ static bool read_address(struct simple *s, uint64_t *ret)
 	return true;
 }
 
+/* By how much [BEGIN, END) moves, if that is in one piece: with the function, or with another unit,
+ * as a cold part of it.  An empty range at the border of two units is none of the simple ones. */
+static inline bool moves_by(struct simple *s, uint64_t begin, uint64_t end, uint64_t *delta)
+{
+	const struct elfrw_addrmap_unit *u = s->u;
+	if (!dwr_list_moves_with(u, s->use->purpose, begin, end) ||
+	    (begin == u->old_end && s->other)) {
+		u = s->other;
+		if (!u || begin < u->old || begin >= u->old_end) {
+			uint32_t i = elfrw_addrmap_find(s->w->in->map, begin);
+			if (i == ELFRW_NO_UNIT)
+				return false;
+			s->other = u = &s->w->in->map->unit[i];
+		}
+		if (begin >= end || end > u->old_end || u->flags & ELFRW_UNIT_REMOVED ||
+		    (u->flags & ELFRW_UNIT_FOLDED && s->use->purpose != DWR_FOR_LOCATION))
+			return false;
+	}
+	*delta = u->body - u->old;
+	return true;
+}
+
+/* A pair of offsets moves by DELTA, as its base must.  A base without pairs stays as it is. */
+static bool take_pair(struct simple *s, uint64_t delta)
+{
+	if (s->base_off == UINT64_MAX)
+		return s->delta == delta;
+	const uint64_t off = s->base_off;
+	s->base_off = UINT64_MAX;
+	s->delta = delta;
+	return move(s, off, s->base, delta);
+}
+
 /* The range of an entry of kind KIND (its number in location lists). */
 static bool read_range(struct simple *s, uint8_t kind)
 {
 	const uint64_t off = (uint64_t)(s->p - s->sec->data);
-	uint64_t begin, end;
+	uint64_t begin, end, delta;
 	switch (kind) {
 	case DW_LLE_offset_pair:
-		if (!s->moved || !dwr_list_uleb(&s->p, s->end, &begin) ||
-		    !dwr_list_uleb(&s->p, s->end, &end))
+		if (!dwr_list_uleb(&s->p, s->end, &begin) || !dwr_list_uleb(&s->p, s->end, &end))
 			return false;
-		/* A base without pairs stays as it is. */
-		if (s->base_off != UINT64_MAX && !move(s, s->base_off, s->base))
-			return false;
-		s->base_off = UINT64_MAX;
-		begin += s->base;
-		end += s->base;
-		break;
+		return moves_by(s, begin + s->base, end + s->base, &delta) && take_pair(s, delta);
 	case DW_LLE_start_end:
-		if (!read_address(s, &begin) || !read_address(s, &end) || !move(s, off, begin) ||
-		    !move(s, off + 8, end))
-			return false;
-		break;
+		return read_address(s, &begin) && read_address(s, &end) &&
+		       moves_by(s, begin, end, &delta) && move(s, off, begin, delta) &&
+		       move(s, off + 8, end, delta);
 	case DW_LLE_start_length:
-		if (!read_address(s, &begin) || !dwr_list_uleb(&s->p, s->end, &end) ||
-		    !move(s, off, begin))
-			return false;
-		end += begin;
-		break;
-	default: return false;
+		return read_address(s, &begin) && dwr_list_uleb(&s->p, s->end, &end) &&
+		       moves_by(s, begin, begin + end, &delta) && move(s, off, begin, delta);
 	}
-	return dwr_list_moves_with(s->u, s->use->purpose, begin, end);
+	return false;
 }
 
 static bool read_expression(struct simple *s)
 {
 	uint64_t size;
 	if (!dwr_list_uleb(&s->p, s->end, &size) || size > (uint64_t)(s->end - s->p) ||
-	    !dwr_list_is_plain(s->p, s->p + size))
+	    !dwr_list_is_plain(s->p, s->p + size, s->offset_size))
 		return false;
 	s->p += size;
 	return true;
@@ -131,7 +228,6 @@ static bool read_list(struct simple *s, size_t *n)
 			return true;
 		if (kind == DW_LLE_base_address) {
 			s->base_off = (uint64_t)(s->p - s->sec->data);
-			s->moved = true;
 			if (!read_address(s, &s->base))
 				return false;
 			--*n;
@@ -168,10 +264,10 @@ bool dwr_list_is_simple(struct dwr_list_work *w, const struct dwr_list_use *use,
 			    .u = u,
 			    .p = sec->data + use->off,
 			    .end = sec->data + sec->size,
-			    .delta = u->body - u->old,
 			    .base = cu->base,
-			    .base_off = UINT64_MAX };
-	s.moved = cu->new_base - cu->base == s.delta;
+			    .delta = cu->new_base - cu->base,
+			    .base_off = UINT64_MAX,
+			    .offset_size = cu->params.offset_size };
 	if (!read_list(&s, n)) {
 		w->patch.len = 0;
 		return false;

@@ -72,7 +72,7 @@ static uint64_t implicit_length(const struct dwr_section_out *abbrev, uint64_t c
 	const struct dwr_abbrev *x = dwr_abbrev_find(&t, code);
 	assert_non_null(x);
 	assert_int_equal(x->tag, DW_TAG_subprogram);
-	uint64_t ret = (uint64_t)t.attr.data[x->attr + 1].implicit;
+	uint64_t ret = (uint64_t)dwr_abbrev_implicit(&t, &t.attr.data[x->attr + 1]);
 	dwr_abbrev_deinit(&t);
 	return ret;
 }
