@@ -41,12 +41,15 @@ static void observe(struct icf_program *prog)
 
 /* Lists of places that the program patches: no-ops at or before functions
  * (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds, the jumps of static keys.  A patch
- * means one function, and a thunk has no room for it. */
+ * means one function, and a thunk has no room for it.  And LLVM's tables of what holds at places in
+ * a function (https://llvm.org/docs/StackMaps.html, FaultMaps.html): a garbage collector finds a
+ * place by the function's address and an offset, and it may differ where the code does not. */
 static bool lists_places(const char *section)
 {
-	static const char *const name[] = { "__patchable_function_entries", "__mcount_loc",
-					    "xray_instr_map", "__jump_table",
-					    "__static_call_sites" };
+	static const char *const name[] = {
+		"__patchable_function_entries", "__mcount_loc",    "xray_instr_map", "__jump_table",
+		"__static_call_sites",          ".llvm_stackmaps", ".llvm_faultmaps"
+	};
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		if (strcmp(section, name[i]) == 0)
 			return true;
@@ -194,8 +197,8 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 		 * compiler. */
 		if (u->reason == ICF_OK && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && u->n_fde == 0)
 			u->reason = ICF_NOT_A_FUNCTION;
-		/* Programs compare PCs with the bounds of such a section. */
-		if (u->reason == ICF_OK && prog->exec.data[u->sec].named)
+		/* Programs compare PCs with the bounds of such a section, or copy it. */
+		if (u->reason == ICF_OK && prog->exec.data[u->sec].apart)
 			u->reason = ICF_NAMED_SECTION;
 		/* Folding would give the inner entry another function's address, or none. */
 		if (u->reason == ICF_OK &&

@@ -134,30 +134,59 @@ static bool init(struct refine *r)
 	       r->queue && r->next && r->renamed;
 }
 
-/* Sorts the graph's edges by their targets. */
+/* Is node X alone in its class?  Then it stays so, and its hash does not matter. */
+static bool is_alone(const struct refine *r, uint32_t x)
+{
+	const struct block *k = &r->block[r->block_of[x]];
+	return k->end - k->start == 1;
+}
+
+/* Sorts the edges of nodes that are not alone by their targets. */
 static void find_users(struct refine *r)
 {
 	const struct icf_graph *g = r->g;
 	uint32_t *fill = r->user_first + 1;
-	for (uint32_t e = 0; e < g->first[g->n]; e++)
-		if (g->edge[e] < g->n)
-			fill[g->edge[e] + 1]++;
+	for (uint32_t i = 0; i < g->n; i++)
+		for (uint32_t e = g->first[i]; e < g->first[i + 1] && !is_alone(r, i); e++)
+			if (g->edge[e] < g->n)
+				fill[g->edge[e] + 1]++;
 	for (uint32_t i = 0; i < g->n; i++)
 		fill[i + 1] += fill[i];
 	for (uint32_t i = 0; i < g->n; i++)
-		for (uint32_t e = g->first[i]; e < g->first[i + 1]; e++)
+		for (uint32_t e = g->first[i]; e < g->first[i + 1] && !is_alone(r, i); e++)
 			if (g->edge[e] < g->n)
 				r->user[fill[g->edge[e]]++] = (struct user){ i, e - g->first[i] };
 	/* Each fill[i] has gone on to where the next node's begin: user_first[i + 1]. */
 }
 
-static void first_blocks(struct refine *r, uint32_t *cls)
+/* Sorts the nodes by class, those of a class by their numbers. */
+static void sort_nodes(struct refine *r, const uint32_t *cls)
+{
+	uint32_t n = r->g->n, max = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		r->node[i] = i;
+		max = cls[i] > max ? cls[i] : max;
+	}
+	/* Classes mostly have the numbers of nodes; then counting is enough. */
+	uint32_t *at = max / 4 <= n ? calloc((size_t)max + 2, sizeof *at) : NULL;
+	if (!at) {
+		qsort_r(r->node, n, sizeof *r->node, by_number, (void *)cls);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		at[cls[i] + 1]++;
+	for (uint32_t k = 0; k < max; k++)
+		at[k + 1] += at[k];
+	for (uint32_t i = 0; i < n; i++)
+		r->node[at[cls[i]]++] = i;
+	free(at);
+}
+
+static void first_blocks(struct refine *r, const uint32_t *cls)
 {
 	uint32_t n = r->g->n;
-	for (uint32_t i = 0; i < n; i++)
-		r->node[i] = i;
 	if (n)
-		qsort_r(r->node, n, sizeof *r->node, by_number, cls);
+		sort_nodes(r, cls);
 	for (uint32_t i = 0; i < n; i++) {
 		if (i == 0 || cls[r->node[i]] != cls[r->node[i - 1]])
 			r->block[r->n_blocks++] = (struct block){ .start = i };
@@ -167,7 +196,7 @@ static void first_blocks(struct refine *r, uint32_t *cls)
 	}
 }
 
-/* Computes all hashes anew; all nodes become dirty. */
+/* Computes all hashes anew; all nodes that are not alone become dirty. */
 static void hash_all(struct refine *r)
 {
 	const struct icf_graph *g = r->g;
@@ -175,10 +204,12 @@ static void hash_all(struct refine *r)
 	r->n_queue = 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		r->hash[i] = (struct hash){ 0, 0 };
+		if (is_alone(r, i))
+			continue;
 		for (uint32_t e = g->first[i]; e < g->first[i + 1]; e++)
 			add(r, &r->hash[i], term(r, e - g->first[i], name_of(r, g->edge[e])));
+		r->cost->steps += g->first[i + 1] - g->first[i];
 	}
-	r->cost->steps += g->first[g->n];
 	for (uint32_t b = 0; b < r->n_blocks; b++)
 		if (r->block[b].end - r->block[b].start > 1) {
 			r->block[b].dirty = r->block[b].end - r->block[b].start;
@@ -204,12 +235,27 @@ static bool same_hash(const struct refine *r, uint32_t i, uint32_t k)
 	return a->lo == b->lo && a->hi == b->hi;
 }
 
+#define FEW 16 /* nodes that are sorted one by one */
+
+/* Sorts the N nodes at NODE by their hashes. */
+static void sort_dirty(const struct refine *r, uint32_t *node, uint32_t n)
+{
+	if (n > FEW)
+		qsort_r(node, n, sizeof *node, by_hash, r->hash);
+	for (uint32_t i = 1; i < n && n <= FEW; i++) {
+		uint32_t x = node[i], k = i;
+		for (; k > 0 && by_hash(&node[k - 1], &x, r->hash) > 0; k--)
+			node[k] = node[k - 1];
+		node[k] = x;
+	}
+}
+
 /* Splits block B into runs of equal hashes among its dirty nodes, and the rest. */
 static void split(struct refine *r, uint32_t b)
 {
 	struct block old = r->block[b];
 	uint32_t mid = old.start + old.dirty, keep = mid, keep_end = old.end;
-	qsort_r(r->node + old.start, old.dirty, sizeof *r->node, by_hash, r->hash);
+	sort_dirty(r, r->node + old.start, old.dirty);
 	r->cost->steps += old.dirty;
 	for (uint32_t i = old.start, k; i < mid; i = k) {
 		for (k = i; k < mid && same_hash(r, i, k); k++)
@@ -257,6 +303,8 @@ static bool split_round(struct refine *r)
 		struct renamed t = r->renamed[i];
 		for (uint32_t u = r->user_first[t.node]; u < r->user_first[t.node + 1]; u++) {
 			struct user *s = &r->user[u];
+			if (is_alone(r, s->node))
+				continue;
 			take(r, &r->hash[s->node], term(r, s->place, t.from));
 			add(r, &r->hash[s->node], term(r, s->place, r->block_of[t.node]));
 			mark(r, s->node);
@@ -326,8 +374,8 @@ struct elfrw_err *icf_refine(const struct icf_graph *g, uint32_t *cls, unsigned 
 	*cost = (struct icf_refine_cost){ 0 };
 	bool ok = init(&r);
 	if (ok) {
-		find_users(&r);
 		first_blocks(&r, cls);
+		find_users(&r);
 		do {
 			hash_all(&r);
 			do

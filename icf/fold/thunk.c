@@ -27,7 +27,7 @@ uint32_t icf_thunk_section(const struct icf_program *prog)
 	uint32_t best = ICF_NONE;
 	for (uint32_t e = 0; e < prog->exec.len; e++) {
 		const struct icf_exec *x = &prog->exec.data[e];
-		if (!x->linkage && !x->named &&
+		if (!x->linkage && !x->apart && !x->writable &&
 		    (best == ICF_NONE ||
 		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
 			best = e;

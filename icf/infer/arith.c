@@ -11,15 +11,17 @@
  * such paths do not exist (they go on behind a call that never returns).  The difference of the
  * address and something else is no address.  What goes through memory, into calls or to another
  * unit is not followed: compilers do not compute with addresses of functions.  A place inside the
- * own unit counts only if a number leads out of it: compilers add distances to labels (computed
- * goto), and these move together.
+ * own unit counts only if a number leads out of it, to code or data, or is the displacement of an
+ * access there: compilers add distances to labels (computed goto), and these move together.  A call
+ * of the next instruction, which pops its return address, computes such a place, too.
  *
  * The same holds where a landing pad begins, and where another unit jumps to: the registers are
  * also those of a call site or of the other unit.  These places are collected if something seems to
  * be added.
  *
- * Cost: the units that name a function are decoded, and each of their instructions is visited at
- * most twice for each register; then once more for each address, in units that do add numbers. */
+ * Cost: the units that name a function, or a place in themselves, are decoded, and each of their
+ * instructions is visited at most twice for each register; then once more for each address, in
+ * units that do add numbers. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
@@ -125,6 +127,15 @@ static void add(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned
 		reaches(f, a->pos + a->in.len, e->dst, SUM);
 }
 
+/* Instruction K accesses memory at a known distance from the place in the own unit that R holds. */
+static void access(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r)
+{
+	struct sum *slot = f->sum.len < MAX_SUMS ? VEC_PUSH(&f->sum) : NULL;
+	if (slot)
+		*slot = (struct sum){ (uint32_t)k, (uint8_t)r, true, true, e->disp };
+	f->full |= !slot && f->sum.len < MAX_SUMS;
+}
+
 /* Follows R over instruction K, which is no branch. */
 static void step(struct flow *f, size_t k, unsigned r, unsigned stage)
 {
@@ -137,6 +148,9 @@ static void step(struct flow *f, size_t k, unsigned r, unsigned stage)
 		reaches(f, next, r, stage);
 	if (!reads)
 		return;
+	if (f->own && stage == WHOLE && in_memory && a->in.base == r && e.disp &&
+	    e.op != ELFRW_OP_ADDRESS)
+		access(f, k, &e, r);
 	switch (e.op) {
 	case ELFRW_OP_MOV:
 	case ELFRW_OP_CHOOSE:
@@ -333,6 +347,15 @@ static struct elfrw_err *find_sources(struct flow *f, uint64_t from[MAX_SOURCES]
 	return NULL;
 }
 
+/* Does instruction K pop the return address of a call before it, which is K's own address? */
+static bool pops_own(const struct flow *f, size_t k)
+{
+	const struct icf_insn_at *call = k ? &f->t.insn.data[k - 1] : NULL;
+	uint64_t va = f->prog->unit.data[f->unit].start + f->t.insn.data[k].pos;
+	return call && call->in.kind == ELFRW_INSN_CALL && call->in.target == va &&
+	       icf_effect_at(f->prog, f->unit, &f->t, k).op == ELFRW_OP_POP;
+}
+
 /* Collects the instructions that compute addresses inside the own unit. */
 static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 {
@@ -347,6 +370,10 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 		struct icf_def d;
 		while (r < u->n_ref && ref[r].off < pos)
 			r++;
+		if (pops_own(f, k)) {
+			ELFRW_TRY(add_source(f, k, u->start + pos, from));
+			continue;
+		}
 		bool low = arch->low_form && r < u->n_ref && ref[r].off == pos && ref[r].pair;
 		/* One field names it, or two halves do; few instructions have either. */
 		if (in->pcrel_size ? icf_is_half(arch, in) || !f->t.inner : !low)
@@ -421,6 +448,8 @@ static void pin(struct flow *f, uint64_t from, const struct sum *s)
 		 b = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
 	if (b == ICF_NONE && !f->own)
 		give_up(f, s->at);
+	else if (b == ICF_NONE && elfrw_image_section_at(prog->img, to))
+		icf_pin_unit(prog, a);
 	if (a == b || b == ICF_NONE)
 		return;
 	icf_pin_unit(prog, a);
@@ -463,17 +492,19 @@ static struct elfrw_err *examine(struct flow *f, uint32_t i)
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	uint64_t from[MAX_SOURCES];
-	bool any = false, clean;
+	bool any = false, clean, own = u->flags & ICF_UNIT_DATA_READ;
 	for (uint32_t r = 0; r < u->n_ref && !any; r++)
 		any = names_function(f->prog, i, &ref[r]);
-	if (!any)
+	if (!any && !own)
 		return NULL;
 	f->unit = i;
 	f->own = false;
 	ELFRW_TRY(icf_trace_unit(f->prog, i, &f->t, &clean));
 	f->edges = false;
-	ELFRW_TRY(find_sources(f, from));
-	ELFRW_TRY(follow_sources(f, from));
+	if (any) {
+		ELFRW_TRY(find_sources(f, from));
+		ELFRW_TRY(follow_sources(f, from));
+	}
 	f->own = true;
 	ELFRW_TRY(find_labels(f, from));
 	return follow_sources(f, from);

@@ -7,6 +7,7 @@
  * unit refers to are found when the unit is decoded (refs/look.c); this file has the instructions
  * of a unit that others examine, and says in the end which places nothing refers to. */
 #include "dwarf/lsda.h"
+#include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
 #include "icf/infer/unit.h"
@@ -21,9 +22,13 @@ bool icf_trace_begin(struct icf_trace *t, uint64_t size)
 	t->insn.len = 0;
 	t->inner = false;
 	t->distances = ICF_MAYBE;
+	size_t words = size / 64 + 1; /* an instruction has a byte at least */
 	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) ||
-	    !VEC_RESERVE(&t->insn, size / 3 + 16))
+	    !VEC_RESERVE(&t->insn, size / 3 + 16) || !VEC_RESERVE(&t->turn, words) ||
+	    !VEC_RESERVE(&t->number, words))
 		return false;
+	memset(t->turn.data, 0, words * sizeof *t->turn.data);
+	memset(t->number.data, 0, words * sizeof *t->number.data);
 	memset(t->start.data, 0, bytes);
 	memset(t->target.data, 0, bytes);
 	return true;
@@ -31,8 +36,13 @@ bool icf_trace_begin(struct icf_trace *t, uint64_t size)
 
 bool icf_trace_is_clean(const struct icf_trace *t, uint64_t size)
 {
-	for (size_t b = 0; b < size / 8 + 1; b++)
-		if (t->target.data[b] & ~t->start.data[b])
+	const uint8_t *target = t->target.data, *start = t->start.data;
+	size_t n = size / 8 + 1, b = 0;
+	for (; n - b >= 8; b += 8)
+		if (elfrw_get64(target + b) & ~elfrw_get64(start + b))
+			return false;
+	for (; b < n; b++)
+		if (target[b] & ~start[b])
 			return false;
 	return true;
 }
@@ -49,12 +59,13 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 		struct elfrw_insn *in = icf_trace_slot(t);
 		if (!in)
 			return &elfrw_err_nomem;
-		*clean = icf_decode(prog, u, code + pos, avail - pos, u->start + pos, in) &&
-			 in->len <= size - pos;
+		/* The length is needed at once, to find the next instruction. */
+		unsigned len = icf_decode(prog, u, code + pos, avail - pos, u->start + pos, in);
+		*clean = len && len <= size - pos;
 		if (!*clean)
 			return NULL;
 		icf_trace_add(prog->arch, u, t, pos);
-		pos += in->len;
+		pos += len;
 	}
 	*clean = icf_trace_is_clean(t, size);
 	return NULL;
@@ -232,6 +243,8 @@ void icf_trace_deinit(struct icf_trace *t)
 	VEC_FREE(&t->insn);
 	VEC_FREE(&t->start);
 	VEC_FREE(&t->target);
+	VEC_FREE(&t->turn);
+	VEC_FREE(&t->number);
 }
 
 void icf_mark_pads(const struct icf_program *prog, struct icf_bits *pads)

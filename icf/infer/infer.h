@@ -54,7 +54,23 @@ struct icf_trace {
 	VEC(struct icf_step) todo; /* of a search */
 	VEC(uint8_t) seen;
 	VEC(uint8_t) target; /* bit set: an instruction of the unit refers to that byte */
+	/* Bit set: that instruction does something to control, or has a number of 8 bytes; it has a
+	 * number of more than one byte.  Few do, so loops over these alone are fast. */
+	VEC(uint64_t) turn;
+	VEC(uint64_t) number;
 };
+
+/* The first instruction from K on whose bit is set in BITS (of N instructions); N: none. */
+static inline size_t icf_trace_next(const uint64_t *bits, size_t k, size_t n)
+{
+	for (uint64_t m = k < n ? ~(uint64_t)0 << (k & 63) : 0; k < n; m = ~(uint64_t)0) {
+		m &= bits[k >> 6];
+		if (m)
+			return (k & ~(size_t)63) + (unsigned)__builtin_ctzll(m);
+		k = (k & ~(size_t)63) + 64;
+	}
+	return n;
+}
 
 /* Whoever decodes a unit of SIZE bytes fills T: begins here, decodes each instruction into the slot
  * that icf_trace_slot() returns, and adds it.  false, NULL: out of memory. */
@@ -71,12 +87,19 @@ static inline struct elfrw_insn *icf_trace_slot(struct icf_trace *t)
 static inline void icf_trace_add(const struct elfrw_arch *arch, const struct icf_unit *u,
 				 struct icf_trace *t, uint64_t pos)
 {
-	struct icf_insn_at *a = &t->insn.data[t->insn.len++];
+	const size_t k = t->insn.len++;
+	struct icf_insn_at *a = &t->insn.data[k];
 	const struct elfrw_insn *in = &a->in;
-	uint64_t to = in->target - u->start;
+	bool turn = (in->kind != ELFRW_INSN_OTHER) | (in->imm_size == 8),
+	     number = (in->imm_size > 1) | ((in->flags & ELFRW_INSN_LEA) != 0);
+	t->turn.data[k >> 6] |= (uint64_t)turn << (k & 63);
+	t->number.data[k >> 6] |= (uint64_t)number << (k & 63);
 	a->pos = (uint32_t)pos;
 	t->start.data[pos >> 3] |= (uint8_t)(1u << (pos & 7));
-	if (!in->pcrel_size || to >= u->end - u->start || icf_is_half(arch, in))
+	if (!in->pcrel_size)
+		return;
+	uint64_t to = in->target - u->start;
+	if (to >= u->end - u->start || icf_is_half(arch, in))
 		return;
 	t->target.data[to >> 3] |= (uint8_t)(1u << (to & 7));
 	t->inner |= in->kind != ELFRW_INSN_CALL && in->kind != ELFRW_INSN_JMP &&

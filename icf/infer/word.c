@@ -98,15 +98,66 @@ static bool in_company(const struct icf_program *prog, const struct icf_data_map
 	return false;
 }
 
+#define WORDS 4 /* that are looked at together */
+typedef int32_t words_t __attribute__((vector_size(4 * WORDS)));
+typedef uint32_t unsigned_t __attribute__((vector_size(4 * WORDS)));
+
+/* The words of a section that may lead into the code, from their own place or from one before it:
+ * those that are at most MOST, with ADD added.  ANY: all may. */
+struct reach {
+	words_t most;
+	unsigned_t add;
+	bool any;
+};
+
+static struct reach find_reach(const struct icf_program *prog, const struct elfrw_section *s)
+{
+	const uint64_t top = (uint64_t)1 << 40, start = s->hdr.sh_addr,
+		       end = start + s->hdr.sh_size, code = prog->exec.data[0].start,
+		       code_end = prog->exec.data[prog->exec.len - 1].end;
+	int64_t lo = (int64_t)(code - end), hi = (int64_t)(code_end - start);
+	if (end > top || code_end > top)
+		return (struct reach){ .any = true };
+	lo = lo < INT32_MIN ? INT32_MIN : lo;
+	hi = hi > INT32_MAX ? INT32_MAX : hi;
+	/* Comparisons are of signed numbers. */
+	uint32_t add = (uint32_t)INT32_MIN - (uint32_t)lo;
+	return (struct reach){ (words_t){ 0 } + (int32_t)((uint32_t)hi + add),
+			       (unsigned_t){ 0 } + add, lo > hi };
+}
+
+/* Is nothing named in the WORDS words at VA and P, and does none of them lead into the code? */
+static inline bool may_skip(const struct reach *r, const struct icf_bits *named, const uint8_t *p,
+			    uint64_t va)
+{
+	const uint64_t off = va - named->lo;
+	unsigned_t v;
+	uint64_t m[2];
+	if (r->any || va < named->lo || va >= named->hi || named->hi - va < 64 ||
+	    (elfrw_get32(named->bits + (off >> 3)) >> (off & 7) & 0xffff))
+		return false;
+	memcpy(&v, p, sizeof v);
+	words_t in = (words_t)(v + r->add) <= r->most;
+	memcpy(m, &in, sizeof m);
+	return !(m[0] | m[1]);
+}
+
 static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 		     const struct elfrw_section *s, bool evidence)
 {
 	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
 	struct object o = { s, s->hdr.sh_addr, 0 };
+	const struct reach reach = find_reach(prog, s);
 	unsigned next = 0;
 	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4;
 	     off += 4) {
-		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
+		uint64_t va = s->hdr.sh_addr + off, word;
+		while (!next && s->hdr.sh_size - off >= 4 * WORDS + 4 &&
+		       may_skip(&reach, &map->named, s->data + off, va)) {
+			off += 4 * WORDS;
+			va += 4 * WORDS;
+		}
+		word = word_at(s, off);
 		/* The bits of this word's four places; a name inside the word holds from the next
 		 * word on. */
 		unsigned names = next;

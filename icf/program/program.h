@@ -26,14 +26,15 @@ enum icf_reason {
 	ICF_OK,
 	ICF_NOT_A_FUNCTION,  /* linkage code, or code without a name */
 	ICF_NOT_UNDERSTOOD,  /* bytes that do not decode: pinned */
+	ICF_WRITABLE_CODE,   /* the program may write to it: pinned */
 	ICF_DATA_AMONG_CODE, /* holds data, by mapping symbols or object symbols: pinned */
 	ICF_NEAR_OPAQUE, /* bytes that are not understood could refer to it by an unknown distance:
 			    pinned too */
 	ICF_GLUED, /* falls through into its neighbour, or a short branch from there enters it */
 	ICF_ENTRY_POINT,   /* e_entry, DT_INIT, DT_FINI */
 	ICF_KEEP_UNIQUE,   /* the user asked for it */
-	ICF_NAMED_SECTION, /* in a section that the program can delimit by __start_/__stop_ symbols
-			    */
+	ICF_NAMED_SECTION, /* in a section that the program can delimit by __start_/__stop_ symbols,
+			      or that is not where compilers put code */
 	ICF_INNER_ENTRY,   /* a symbol or a data pointer names its middle */
 	ICF_UNWIND,        /* its unwind rules or LSDA hold addresses or are not understood */
 	ICF_UNIQUE,        /* nothing equals it */
@@ -77,9 +78,9 @@ struct icf_unit {
 #define ICF_UNIT_ENDBR    16
 #define ICF_UNIT_GLUED    32
 #define ICF_UNIT_EXPORTED 64
-#define ICF_UNIT_DATA_READ                                                                         \
-	128 /* reads its own bytes: keeps its address modulo 64, or modulo its section's alignment \
-	       if that is larger */
+#define ICF_UNIT_DATA_READ                                                                    \
+	128 /* reads its own bytes, or names them: keeps its address modulo 64, or modulo its \
+	       section's alignment if that is larger */
 #define ICF_UNIT_PINNED 256 /* keeps its address */
 #define ICF_UNIT_EXTENDED                                                      \
 	512 /* begins before its function, with bytes that something refers to \
@@ -181,8 +182,11 @@ struct icf_exec {
 	uint32_t shndx;
 	uint64_t start, end;
 	uint32_t unit, n_units;
-	bool linkage;          /* .plt*, .init, .fini: one rigid unit */
-	bool named;            /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	bool writable; /* the program may change it: one opaque unit */
+	bool linkage;  /* .plt*, .init, .fini: one rigid unit */
+	bool named;    /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	bool apart;    /* named, or its name says that it is no usual place of code: nothing in it
+			  folds */
 	VEC(uint64_t) doubted; /* places of kept relocations that may belong elsewhere, ascending */
 	uint8_t hotness;
 };

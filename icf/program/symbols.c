@@ -56,7 +56,8 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 		e->shndx = i;
 		e->start = s->hdr.sh_addr;
 		e->end = s->hdr.sh_addr + s->hdr.sh_size;
-		e->linkage = is_linkage(s->name);
+		e->writable = elfrw_image_is_writable(img, s);
+		e->linkage = !e->writable && is_linkage(s->name);
 		e->named = icf_is_c_identifier(s->name);
 		e->hotness = section_hotness(s->name);
 	}
@@ -197,17 +198,35 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 	return NULL;
 }
 
+/* Does NAME say that the compiler chose the section?  clang's large code model has .ltext. */
+static bool is_usual(const char *name)
+{
+	name += strncmp(name, ".l", 2) == 0 ? 2 : 1;
+	return strncmp(name, "text", 4) == 0 && (name[4] == 0 || name[4] == '.');
+}
+
 /* Linkers define __start_X and __stop_X for a section whose name X is an identifier (GNU ld manual,
  * "Input Section Example").  The program may take the bytes between them for all of X, even if no
  * symbol is left.  So the code of a section whose name does not begin with a dot stays in that
- * section. */
+ * section.
+ *
+ * Whoever gave a section another name than compilers do wants its code there: to copy the section
+ * to another place or process, to unmap it, to know it by its bounds.  A branch out of it to a copy
+ * elsewhere would break that; linkers do not fold over sections either.  The largest section is the
+ * program's code, whatever its name. */
 static void find_delimited(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
-	for (size_t e = 0; e < prog->exec.len; e++)
-		if (strcmp(img->section[prog->exec.data[e].shndx].name, ".text") != 0 &&
-		    img->section[prog->exec.data[e].shndx].name[0] != '.')
-			prog->exec.data[e].named = true;
+	const struct icf_exec *most = prog->exec.data;
+	for (size_t k = 0; k < prog->exec.len; k++)
+		if (prog->exec.data[k].end - prog->exec.data[k].start > most->end - most->start)
+			most = &prog->exec.data[k];
+	for (size_t k = 0; k < prog->exec.len; k++) {
+		struct icf_exec *e = &prog->exec.data[k];
+		const char *name = img->section[e->shndx].name;
+		e->named = strcmp(name, ".text") != 0 && name[0] != '.';
+		e->apart = e->named || (e != most && !is_usual(name));
+	}
 }
 
 /* Symbols in a section whose number does not fit into st_shndx have it in a section of this type.

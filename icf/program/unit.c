@@ -4,7 +4,8 @@
  * (aliases of different sizes, an FDE over several symbols) form one unit.  A symbol without a size
  * (crtstuff, hand-written assembler) begins a unit that extends to the next bound, less trailing
  * padding.  All other bytes that are not padding are opaque: they do not move, and neither does
- * anything that they could reach by an unknown distance. */
+ * anything that they could reach by an unknown distance.  So is a section that the program may
+ * write to: code there may change before it runs. */
 #include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -203,7 +204,7 @@ static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint6
 	u->sym = u->sym_first = ICF_NONE;
 	u->hotness = prog->exec.data[exec].hotness;
 	if (kind == ICF_UNIT_OPAQUE)
-		u->reason = ICF_NOT_UNDERSTOOD;
+		u->reason = prog->exec.data[exec].writable ? ICF_WRITABLE_CODE : ICF_NOT_UNDERSTOOD;
 	else if (kind == ICF_UNIT_RIGID)
 		u->reason = ICF_NOT_A_FUNCTION;
 	return u;
@@ -429,9 +430,10 @@ struct elfrw_err *icf_find_units(struct icf_program *prog)
 	struct elfrw_err *err = collect(prog, &b);
 	size_t at = 0;
 	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
-		if (prog->exec.data[e].linkage) {
-			if (!push_unit(prog, e, prog->exec.data[e].start, prog->exec.data[e].end,
-				       ICF_UNIT_RIGID))
+		const struct icf_exec *x = &prog->exec.data[e];
+		if (x->linkage || x->writable) {
+			if (!push_unit(prog, e, x->start, x->end,
+				       x->linkage ? ICF_UNIT_RIGID : ICF_UNIT_OPAQUE))
 				err = &elfrw_err_nomem;
 			continue;
 		}
@@ -466,6 +468,7 @@ const char *icf_reason_key(enum icf_reason reason)
 		[ICF_OK] = "shared",
 		[ICF_NOT_A_FUNCTION] = "not_a_function",
 		[ICF_NOT_UNDERSTOOD] = "not_understood",
+		[ICF_WRITABLE_CODE] = "writable_code",
 		[ICF_DATA_AMONG_CODE] = "data_among_code",
 		[ICF_NEAR_OPAQUE] = "near_not_understood",
 		[ICF_GLUED] = "glued",
@@ -489,6 +492,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_OK] = "folded or kept for others",
 		[ICF_NOT_A_FUNCTION] = "linkage code or code without a name",
 		[ICF_NOT_UNDERSTOOD] = "not understood, pinned",
+		[ICF_WRITABLE_CODE] = "the program may write to it, pinned",
 		[ICF_DATA_AMONG_CODE] = "data among code, pinned",
 		[ICF_NEAR_OPAQUE] =
 			"within reach of data among code or bytes not understood, pinned",

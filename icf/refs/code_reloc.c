@@ -173,11 +173,11 @@ static bool is_misplaced(const struct icf_program *prog, const struct icf_exec *
 	const struct elfrw_arch *arch = prog->arch;
 	uint64_t place = r->r_offset;
 	struct elfrw_reloc_desc d = arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
-	const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
 	struct elfrw_insn in;
 	if (place < e->start || place >= e->end || !d.form ||
 	    (d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_LOW))
 		return false;
+	const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
 	/* Linkers relax by no-ops and other PC-relative instructions. */
 	return !arch->decode(p, e->end - place, place, &in) ||
 	       (!in.pcrel_size && in.kind != ELFRW_INSN_NOP &&

@@ -176,6 +176,22 @@ bool icf_in_dead(const struct icf_program *prog, uint64_t place)
 	return lo && place < prog->dead.data[lo - 1].end;
 }
 
+/* Linkers write them sorted by kind and by symbol. */
+static bool sort_dynrelocs(struct icf_program *prog)
+{
+	uint64_t lo = UINT64_MAX, hi = 0, last = 0;
+	bool sorted = true;
+	for (size_t i = 0; i < prog->dynreloc.len; i++) {
+		uint64_t place = prog->dynreloc.data[i].place;
+		lo = place < lo ? place : lo;
+		hi = place > hi ? place : hi;
+		sorted &= place >= last;
+		last = place;
+	}
+	return sorted || elfrw_sort_numbers(prog->dynreloc.data, prog->dynreloc.len,
+					    sizeof *prog->dynreloc.data, lo, hi, dynreloc_order);
+}
+
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
@@ -210,8 +226,7 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 						      "text relocations are not supported");
 		}
 	}
-	if (!elfrw_sort_runs(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data,
-			     dynreloc_order) ||
+	if (!sort_dynrelocs(prog) ||
 	    (prog->dynreloc.len &&
 	     !elfrw_starts_make(&prog->dynreloc_index, &prog->dynreloc.data->place,
 				sizeof *prog->dynreloc.data, prog->dynreloc.len)))

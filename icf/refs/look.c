@@ -60,6 +60,7 @@ static bool calls_entries(const struct icf_program *prog, const struct icf_unit 
 struct refers {
 	size_t end; /* the label, or the instruction that refers */
 	bool answer;
+	bool dead; /* control does not get to the next instruction, unless something refers to it */
 };
 
 /* Does the code from instruction K to the next label refer to anything outside of the unit?  If
@@ -71,7 +72,7 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u,
 		return false;
 	if (k < last->end || (k == last->end && last->answer))
 		return last->answer;
-	*last = (struct refers){ t->insn.len, false };
+	*last = (struct refers){ .end = t->insn.len, .dead = last->dead };
 	for (size_t n = k; n < t->insn.len; n++) {
 		const struct elfrw_insn *in = &t->insn.data[n].in;
 		last->end = n;
@@ -98,29 +99,22 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
-/* Finds the places of unit I that control does not fall into and that no instruction of the unit
- * refers to. */
-static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i,
-				      const struct icf_trace *t, struct icf_look *ret)
+/* Instruction K of unit I is behind one that control does not go on from (or behind that and
+ * padding).  Is it a place that no instruction of the unit refers to?  Adds it. */
+static struct elfrw_err *find_island(const struct icf_program *prog, uint32_t i,
+				     const struct icf_trace *t, size_t k, struct refers *last,
+				     struct icf_look *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
-	struct refers last = { 0 };
-	bool dead = false;
-	for (size_t k = 0; k < t->insn.len; k++) {
-		const struct icf_insn_at *a = &t->insn.data[k];
-		if (dead && icf_trace_bit(t->target.data, a->pos))
-			dead = false;
-		if (dead && a->in.kind != ELFRW_INSN_NOP && a->in.kind != ELFRW_INSN_TRAP) {
-			struct icf_island *is = VEC_PUSH(&ret->island);
-			if (!is)
-				return &elfrw_err_nomem;
-			*is = (struct icf_island){ u->start + a->pos, i,
-						   refers(prog, u, t, k, &last) };
-			dead = false;
-		}
-		if (stops(&a->in))
-			dead = true;
-	}
+	const struct icf_insn_at *a = &t->insn.data[k];
+	bool named = icf_trace_bit(t->target.data, a->pos);
+	last->dead = !named && (a->in.kind == ELFRW_INSN_NOP || a->in.kind == ELFRW_INSN_TRAP);
+	if (named || last->dead)
+		return NULL;
+	struct icf_island *is = VEC_PUSH(&ret->island);
+	if (!is)
+		return &elfrw_err_nomem;
+	*is = (struct icf_island){ u->start + a->pos, i, refers(prog, u, t, k, last) };
 	return NULL;
 }
 
@@ -247,15 +241,19 @@ static struct elfrw_err *look(const struct icf_program *prog, uint32_t i, const 
 			      bool clean, struct sight *s)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
+	struct refers last = { 0 };
 	s->seen = LOOKED | (clean ? 0 : UNCLEAN);
-	if (clean) {
-		if (s->insn)
-			mark_insns(u, t, prog->exec.data[0].start, s->insn);
-		ELFRW_TRY(find_islands(prog, i, t, s->look));
-		s->seen |= holds_data(prog, i, t) ? DATA : 0;
-	}
-	for (size_t k = 0; k < t->insn.len; k++) {
+	if (clean && s->insn)
+		mark_insns(u, t, prog->exec.data[0].start, s->insn);
+	if (clean && holds_data(prog, i, t))
+		s->seen |= DATA;
+	for (size_t k = 0, n = t->insn.len; k < n; k++) {
+		if (!last.dead && (k = icf_trace_next(t->turn.data, k, n)) == n)
+			break;
 		const struct elfrw_insn *in = &t->insn.data[k].in;
+		if (last.dead)
+			ELFRW_TRY(find_island(prog, i, t, k, &last, s->look));
+		last.dead |= clean && stops(in);
 		if (in->kind == ELFRW_INSN_JMP_IND)
 			s->seen |= JUMPS;
 		else if (in->kind == ELFRW_INSN_CALL_IND && clean && icf_call_adds(prog, i, t, k))

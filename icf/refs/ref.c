@@ -104,7 +104,9 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 	const struct elfrw_arch *arch = d->prog->arch;
 	bool branch = is_branch(in), inside = in->target - u->start < u->end - u->start;
 	bool half = icf_is_half(arch, in);
-	if (inside && !branch && !half && !reads_literal(d, in))
+	/* A call of the next instruction finds out where it is. */
+	bool here = in->kind == ELFRW_INSN_CALL && in->target == u->start + pos + in->len;
+	if (inside && (here || !branch) && !half && !reads_literal(d, in))
 		u->flags |= ICF_UNIT_DATA_READ;
 	if (inside && !half && (branch || in->target != u->start))
 		return NULL;
@@ -200,21 +202,31 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 	/* The decoder is fastest if it may read beyond an instruction, so it gets the whole
 	 * section. */
 	uint64_t avail = d->prog->exec.data[u->sec].end - u->start;
+	const struct elfrw_arch *arch = d->prog->arch;
+	struct icf_trace *t = d->t;
 	bool pool = u->flags & ICF_UNIT_POOL;
 	struct elfrw_insn one, *in = &one;
-	if (d->t && !icf_trace_begin(d->t, size))
+	if (t && !icf_trace_begin(t, size))
 		return &elfrw_err_nomem;
 	*last = ELFRW_INSN_NOP;
-	for (uint64_t pos = 0; pos < size; pos += in->len) {
+	/* The length is needed at once, to find the next instruction. */
+	for (uint64_t pos = 0, len; pos < size; pos += len) {
 		uint64_t va = u->start + pos;
-		if (d->t && !(in = icf_trace_slot(d->t)))
+		if (t && !(in = icf_trace_slot(t)))
 			return &elfrw_err_nomem;
-		*odd = !icf_decode(d->prog, u, code + pos, avail - pos, va, in) ||
-		       in->len > size - pos || (in->flags & ELFRW_INSN_LONG_CALL);
+		len = pool ? icf_decode(d->prog, u, code + pos, avail - pos, va, in)
+			   : arch->decode(code + pos, avail - pos, va, in);
+		*odd = !len || len > size - pos || (in->flags & ELFRW_INSN_LONG_CALL);
 		if (*odd)
 			return NULL;
-		if (d->t)
-			icf_trace_add(d->prog->arch, u, d->t, pos);
+		if (t)
+			icf_trace_add(arch, u, t, pos);
+		/* Most instructions: nothing below concerns them. */
+		if (in->kind == ELFRW_INSN_OTHER && !in->pcrel_size && pos && !pool &&
+		    d->r == d->r_end) {
+			*last = ELFRW_INSN_OTHER;
+			continue;
+		}
 		d->jumps |= in->kind == ELFRW_INSN_JMP_IND;
 		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->flags |= ICF_UNIT_ENDBR;

@@ -8,6 +8,7 @@
  * Cost: the entries are sorted, and each unit that an entry leads into is decoded once more, up to
  * the last entry. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "icf/refs/pool.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
@@ -74,9 +75,11 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 		if (unit != ICF_NONE)
 			ELFRW_TRY(push(e, own, i, unit, true));
 	}
-	if (e->v.len)
-		qsort(e->v.data, e->v.len, sizeof *e->v.data, entry_order);
-	return NULL;
+	bool ok =
+		!e->v.len ||
+		elfrw_sort_numbers(e->v.data, e->v.len, sizeof *e->v.data, prog->exec.data[0].start,
+				   prog->exec.data[prog->exec.len - 1].end, entry_order);
+	return ok ? NULL : &elfrw_err_nomem;
 }
 
 /* Decodes unit K, into which entries *AT and following lead, and marks those that do not lead to an

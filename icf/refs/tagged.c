@@ -35,19 +35,26 @@ static bool has_symbol(const struct icf_program *prog, uint64_t va)
 	return false;
 }
 
+/* Does unit I leave the lowest K bits of its address free, in a section of that alignment?  The
+ * section of the address with the tag may be the next one. */
+static bool has_room(const struct icf_program *prog, uint32_t i, unsigned k)
+{
+	uint32_t shndx = prog->exec.data[prog->unit.data[i].sec].shndx;
+	return (uint64_t)1 << k <= prog->img->section[shndx].hdr.sh_addralign;
+}
+
 /* Unit TO, or padding in front of it, holds VA, whose address is taken. */
 static void judge(struct icf_program *prog, uint32_t to, uint64_t va)
 {
 	const struct icf_unit *u = &prog->unit.data[to];
-	uint64_t align = prog->img->section[prog->exec.data[u->sec].shndx].hdr.sh_addralign;
 	if (va - u->start >= (uint64_t)1 << MOST ||
 	    (va == u->start && !(u->flags & ICF_UNIT_EXTENDED)) || has_symbol(prog, va))
 		return;
-	for (unsigned k = LEAST; k <= MOST && (uint64_t)1 << k <= align; k++) {
+	for (unsigned k = LEAST; k <= MOST; k++) {
 		uint64_t start = va & ~(((uint64_t)1 << k) - 1);
 		uint32_t i = icf_unit_at(prog, start);
 		/* The padding in front of that function may belong to it, too. */
-		if (i != ICF_NONE && i != to &&
+		if (i != ICF_NONE && i != to && has_room(prog, i, k) &&
 		    (prog->unit.data[i].start == start ||
 		     (prog->unit.data[i].flags & ICF_UNIT_EXTENDED))) {
 			icf_pin_named(prog, i);
@@ -70,12 +77,10 @@ void icf_pin_tag(struct icf_program *prog, const Elf64_Sym *sym, uint64_t va)
 /* Could VA, the start of unit TO, be another function's address with a tag? */
 static bool may_be_tagged(const struct icf_program *prog, uint32_t to, uint64_t va)
 {
-	uint32_t shndx = prog->exec.data[prog->unit.data[to].sec].shndx;
-	uint64_t align = prog->img->section[shndx].hdr.sh_addralign;
-	for (unsigned k = LEAST; k <= MOST && (uint64_t)1 << k <= align; k++) {
+	for (unsigned k = LEAST; k <= MOST; k++) {
 		uint64_t start = va & ~(((uint64_t)1 << k) - 1);
 		uint32_t i = start == va ? ICF_NONE : icf_unit_at(prog, start);
-		if (i != ICF_NONE && i != to)
+		if (i != ICF_NONE && i != to && has_room(prog, i, k))
 			return true;
 	}
 	return false;

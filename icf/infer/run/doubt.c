@@ -104,12 +104,41 @@ static bool reaches_code(const struct doubt *d, uint64_t word, uint64_t va, uint
 	return false;
 }
 
-/* Words from LO to HI. */
+#define PLACES 16 /* that are looked at together */
+typedef int32_t words_t __attribute__((vector_size(PLACES)));
+typedef uint32_t unsigned_t __attribute__((vector_size(PLACES)));
+
+/* Words from LO to HI: those that are at most MOST, with ADD added. */
 struct span {
 	int64_t lo, hi;
+	words_t add, most;
 };
 
 #define SPANS (ICF_NUMBER_BASES + 1)
+
+/* Adds the words from LO to HI to the N ranges in SPAN, of which none meet.  Returns how many these
+ * are then. */
+static unsigned add_span(struct span *span, unsigned n, int64_t lo, int64_t hi)
+{
+	lo = lo < INT32_MIN ? INT32_MIN : lo;
+	hi = hi > INT32_MAX ? INT32_MAX : hi;
+	if (lo > hi)
+		return n;
+	for (unsigned k = 0; k < n;) {
+		if (span[k].lo > hi || span[k].hi < lo) {
+			k++;
+			continue;
+		}
+		lo = span[k].lo < lo ? span[k].lo : lo;
+		hi = span[k].hi > hi ? span[k].hi : hi;
+		span[k] = span[--n];
+	}
+	/* Comparisons are of signed numbers. */
+	uint32_t add = (uint32_t)INT32_MIN - (uint32_t)lo, most = (uint32_t)hi + add;
+	span[n] = (struct span){ lo, hi, (words_t){ 0 } + (int32_t)add,
+				 (words_t){ 0 } + (int32_t)most };
+	return n + 1;
+}
 
 /* The words for which reaches_code() may hold at some place from VA to END.  Returns how many
  * ranges these are; 0: any word may. */
@@ -117,40 +146,35 @@ static unsigned find_spans(const struct doubt *d, uint64_t va, uint64_t end,
 			   struct span span[SPANS])
 {
 	const uint64_t lo = d->map.entry.lo, hi = d->map.entry.hi, most = (uint64_t)1 << 40;
-	unsigned n = 0;
 	if (hi > most || end > most)
 		return 0;
-	span[n++] = (struct span){ (int64_t)(lo - end - 4), (int64_t)(hi - va) };
+	unsigned n = add_span(span, 0, (int64_t)(lo - end - 4), (int64_t)(hi - va));
 	for (unsigned k = 0; k < d->n_bases; k++) {
 		if (d->base[k] > most)
 			return 0;
-		span[n++] = (struct span){ (int64_t)(lo - d->base[k]), (int64_t)(hi - d->base[k]) };
-	}
-	for (unsigned k = 0; k < n; k++) {
-		span[k].lo = span[k].lo < INT32_MIN ? INT32_MIN : span[k].lo;
-		span[k].hi = span[k].hi > INT32_MAX ? INT32_MAX : span[k].hi;
-		if (span[k].lo > span[k].hi)
-			span[k--] = span[--n];
+		n = add_span(span, n, (int64_t)(lo - d->base[k]), (int64_t)(hi - d->base[k]));
 	}
 	return n;
 }
 
-#define PLACES 16 /* that are looked at together */
-typedef int32_t words_t __attribute__((vector_size(PLACES)));
-
-/* Does a word at one of the PLACES places at P lie in one of the N ranges? */
-static inline bool any_in(const uint8_t *p, const struct span *span, unsigned n)
+/* At which of the PLACES places at P does a word begin that lies in one of the N ranges?  A bit for
+ * each. */
+static inline unsigned find_words(const uint8_t *p, const struct span *span, unsigned n)
 {
+	/* Lane K begins at byte 4 * K + I. */
 	words_t any = { 0 };
 	uint64_t m[2];
 	for (unsigned i = 0; i < 4; i++) {
-		words_t v;
+		words_t v, in = { 0 };
 		memcpy(&v, p + i, sizeof v);
 		for (unsigned k = 0; k < n; k++)
-			any |= (v >= (int32_t)span[k].lo) & (v <= (int32_t)span[k].hi) & (v != 0);
+			in |= (words_t)((unsigned_t)v + (unsigned_t)span[k].add) <= span[k].most;
+		any |= in & (v != 0) & (int32_t)(1u << (8 * i));
 	}
 	memcpy(m, &any, sizeof m);
-	return m[0] | m[1];
+	/* The lowest bit of each byte, gathered in the top byte. */
+	const uint64_t gather = 0x0102040810204080;
+	return (unsigned)(m[0] * gather >> 56 | m[1] * gather >> 56 << 8);
 }
 
 /* The last places that something refers to. */
@@ -175,12 +199,14 @@ static void look_at_word(const struct doubt *d, struct explained *x, struct name
 	keep_known(d, word);
 }
 
-/* Does nothing refer to the PLACES places from AT on? */
-static inline bool nameless(const struct icf_bits *named, uint64_t at)
+/* To which of the PLACES places from AT on does something refer?  A bit for each; all if that is
+ * not known here. */
+static inline unsigned find_names(const struct icf_bits *named, uint64_t at)
 {
 	uint64_t off = at - named->lo;
-	return at >= named->lo && at < named->hi && named->hi - at >= PLACES + 8 &&
-	       !(elfrw_get32(named->bits + (off >> 3)) >> (off & 7) & ((1u << PLACES) - 1));
+	if (at < named->lo || at >= named->hi || named->hi - at < PLACES + 8)
+		return (1u << PLACES) - 1;
+	return elfrw_get32(named->bits + (off >> 3)) >> (off & 7) & ((1u << PLACES) - 1);
 }
 
 /* The SIZE bytes at P, at address VA.  Most words lead nowhere. */
@@ -189,17 +215,17 @@ static void look_at_words(const struct doubt *d, const uint8_t *p, uint64_t size
 	struct explained x = { 0 };
 	struct names names = { { va }, 1 };
 	struct span span[SPANS];
-	const uint64_t end = va + size;
-	unsigned n = find_spans(d, va, end, span);
-	for (uint64_t off = 0; off <= size && size - off >= 4;) {
-		if (n && size - off >= PLACES + 4 && nameless(&d->map.named, va + off) &&
-		    !any_in(p + off, span, n)) {
-			off += PLACES;
-			continue;
+	uint64_t off = 0;
+	unsigned n = find_spans(d, va, va + size, span);
+	for (; n && size >= PLACES + 4 && off <= size - PLACES - 4; off += PLACES) {
+		unsigned at = find_words(p + off, span, n) | find_names(&d->map.named, va + off);
+		for (; at; at &= at - 1) {
+			uint64_t k = off + (unsigned)__builtin_ctz(at);
+			look_at_word(d, &x, &names, p + k, va + k, va);
 		}
-		for (unsigned k = 0; k < PLACES && size - off >= 4; k++, off++)
-			look_at_word(d, &x, &names, p + off, va + off, va);
 	}
+	for (; off <= size && size - off >= 4; off++)
+		look_at_word(d, &x, &names, p + off, va + off, va);
 }
 
 static void look_at_data(const struct doubt *d)

@@ -8,8 +8,7 @@
 #include "icf/infer/infer.h"
 #include <string.h>
 
-#define SMALL   128 /* numbers of one byte are at most as large */
-#define NUMBERS 16  /* larger ones that are remembered */
+#define SMALL 128 /* numbers of one byte are at most as large */
 
 unsigned icf_number_bases(const struct icf_program *prog, uint64_t base[ICF_NUMBER_BASES])
 {
@@ -33,9 +32,9 @@ struct seen {
 	uint64_t lo, hi;    /* of the code */
 	uint64_t near, far; /* the distances from the code to the data whose addresses it computes
 			       lie between these */
-	uint64_t number[NUMBERS]; /* sizes of numbers */
-	unsigned n;
-	bool plain; /* so far */
+	uint64_t sizes;     /* bit N: there are numbers of N + 1 bits, */
+	uint64_t least[64], most[64]; /* which lie between these */
+	bool plain;                   /* so far */
 };
 
 static void add_name(struct seen *s, uint64_t va)
@@ -54,10 +53,24 @@ static void add_number(const struct icf_program *prog, struct seen *s, uint64_t 
 		return;
 	for (unsigned k = 0; k < prog->n_number_bases; k++)
 		s->plain &= prog->number_base[k] + number - s->lo > s->hi - s->lo;
-	if (s->n < NUMBERS)
-		s->number[s->n++] = size;
-	else
-		s->plain = false;
+	unsigned bits = 63 - (unsigned)__builtin_clzll(size);
+	bool first = !(s->sizes >> bits & 1);
+	s->sizes |= (uint64_t)1 << bits;
+	if (first || size < s->least[bits])
+		s->least[bits] = size;
+	if (first || size > s->most[bits])
+		s->most[bits] = size;
+}
+
+/* Is no number as large as the distance from the code to data that the unit names? */
+static bool falls_short(const struct seen *s)
+{
+	bool plain = true;
+	for (uint64_t left = s->near != UINT64_MAX ? s->sizes : 0; left; left &= left - 1) {
+		unsigned bits = (unsigned)__builtin_ctzll(left);
+		plain &= s->most[bits] < s->near || s->least[bits] > s->far;
+	}
+	return plain;
 }
 
 static bool near_code(const struct icf_program *prog, const struct seen *s)
@@ -72,16 +85,18 @@ bool icf_is_plain(const struct icf_program *prog, uint32_t i, const struct icf_t
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
-	struct seen s = { .lo = prog->exec.data[0].start,
-			  .hi = prog->exec.data[prog->exec.len - 1].end,
-			  .near = UINT64_MAX,
-			  .plain = true };
-	for (size_t k = 0; k < t->insn.len && s.plain; k++) {
+	struct seen s;
+	s.lo = prog->exec.data[0].start;
+	s.hi = prog->exec.data[prog->exec.len - 1].end;
+	s.near = UINT64_MAX;
+	s.far = s.sizes = 0;
+	s.plain = true; /* the rest is not read before it is written */
+	const size_t n = t->insn.len;
+	for (size_t k = 0; (k = icf_trace_next(t->number.data, k, n)) < n && s.plain; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		const uint8_t *p = code + t->insn.data[k].pos;
 		bool lea = in->flags & ELFRW_INSN_LEA;
-		if ((!lea && in->imm_size < 2) || in->kind == ELFRW_INSN_NOP ||
-		    in->kind == ELFRW_INSN_TRAP)
+		if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_TRAP)
 			continue;
 		if (lea && in->pcrel_size && !icf_in_exec(prog, in->target))
 			add_name(&s, in->target);
@@ -89,7 +104,5 @@ bool icf_is_plain(const struct icf_program *prog, uint32_t i, const struct icf_t
 		if (lea)
 			add_number(prog, &s, icf_operand(p + in->disp_off, in->disp_size));
 	}
-	for (unsigned k = 0; k < s.n && s.near != UINT64_MAX; k++)
-		s.plain &= s.number[k] < s.near || s.number[k] > s.far;
-	return s.plain && s.near > SMALL && !near_code(prog, &s);
+	return s.plain && s.near > SMALL && falls_short(&s) && !near_code(prog, &s);
 }

@@ -46,19 +46,19 @@ static void find_reach(struct look *l, uint64_t va, uint64_t end, struct block *
 	limit(&b->on, job->span);
 }
 
-/* The numbers of 4 bytes with which words of R begin that have SIZE bytes. */
-static struct range in_four(const struct range *r, unsigned size)
+/* Are all words of R numbers of 4 bytes? */
+static bool fits(const struct range *r)
 {
-	const struct range none = { 1, 0 }, any = { INT32_MIN, INT32_MAX };
-	if (r->lo > r->hi)
-		return none;
-	if (r->lo >= any.lo && r->hi <= any.hi)
-		return *r;
-	if (size > 4)
-		return any;
-	if (r->lo > any.hi || r->hi < any.lo)
-		return none;
-	return (struct range){ r->lo < any.lo ? any.lo : r->lo, r->hi > any.hi ? any.hi : r->hi };
+	return r->lo > r->hi || (r->lo >= INT32_MIN && r->hi <= INT32_MAX);
+}
+
+/* The numbers of 4 bytes that are words of R. */
+static struct range in_four(const struct range *r)
+{
+	if (r->lo > r->hi || r->lo > INT32_MAX || r->hi < INT32_MIN)
+		return (struct range){ 1, 0 };
+	return (struct range){ r->lo < INT32_MIN ? INT32_MIN : r->lo,
+			       r->hi > INT32_MAX ? INT32_MAX : r->hi };
 }
 
 #define LANES  4
@@ -70,15 +70,22 @@ static inline words_t outside(words_t v, struct range r)
 	return (v < (int32_t)r.lo) | (v > (int32_t)r.hi);
 }
 
-/* Which of the PLACES places at P begins a number of 4 bytes in A or B?  A byte of M for each. */
-static inline void find_words(const uint8_t *p, struct range a, struct range b, uint64_t m[2])
+/* Which of the PLACES places at P begins a number of 4 bytes in A or B, or (LONG) of 8 bytes, other
+ * than zero?  A byte of M for each. */
+static inline void find_words(const uint8_t *p, struct range a, struct range b, bool is_long,
+			      uint64_t m[2])
 {
 	/* Lane K begins at byte 4 * K + I. */
 	words_t any = { 0 };
 	for (unsigned i = 0; i < 4; i++) {
-		words_t v;
+		words_t v, upper;
 		memcpy(&v, p + i, sizeof v);
-		any |= ~(outside(v, a) & outside(v, b)) & (int32_t)(0xffu << (8 * i));
+		words_t in = ~(outside(v, a) & outside(v, b)) & (v != 0);
+		if (is_long) {
+			memcpy(&upper, p + i + 4, sizeof upper);
+			in &= upper == v >> 31;
+		}
+		any |= in & (int32_t)(0xffu << (8 * i));
 	}
 	memcpy(m, &any, sizeof any);
 }
@@ -110,26 +117,29 @@ static inline void keep(struct block *b, uint64_t va, uint64_t w)
 	b->n += (w != 0) & near;
 }
 
-/* Reads words of B's ranges.  Of 8 bytes the lower 4 show most that are not in them. */
+/* Reads words of B's ranges. */
 static inline __attribute__((always_inline)) uint64_t read_near(const struct look *l,
 								struct block *b, uint64_t va,
 								uint64_t end, unsigned size)
 {
 	const struct shape sh = { .size = (uint8_t)size, .sign = true };
-	const struct range back = in_four(&b->back, size), on = in_four(&b->on, size);
+	const struct range back = in_four(&b->back), on = in_four(&b->on);
+	const bool known = size == 4 || (fits(&b->back) && fits(&b->on));
 	const uint8_t *p = l->sec->data + (va - l->sec->hdr.sh_addr);
-	for (b->n = 0; end - va >= PLACES && b->n <= BLOCK - PLACES; va += PLACES, p += PLACES) {
+	unsigned n = 0;
+	for (; known && end - va >= PLACES && n <= BLOCK - PLACES; va += PLACES, p += PLACES) {
 		uint64_t m[2];
-		find_words(p, back, on, m);
+		find_words(p, back, on, size == 8, m);
 		for (unsigned h = 0; h < 2; h++)
 			while (m[h]) {
-				unsigned at = (unsigned)__builtin_ctzll(m[h]) / 8;
-				uint64_t place = va + 8 * h + at;
-				keep(b, place, icf_run_word(l->sec, place, &sh));
-				m[h] &= ~((uint64_t)0xff << (8 * at));
+				unsigned at = (unsigned)__builtin_ctzll(m[h]) / 8 + 8 * h;
+				b->va[n] = va + at;
+				b->word[n++] = (uint64_t)(int64_t)(int32_t)elfrw_get32(p + at);
+				m[h] &= ~((uint64_t)0xff << (8 * (at & 7)));
 			}
 	}
-	for (; end - va < PLACES && va < end && b->n < BLOCK; va++)
+	b->n = n;
+	for (; (!known || end - va < PLACES) && va < end && b->n < BLOCK; va++)
 		keep(b, va, icf_run_word(l->sec, va, &sh));
 	return va;
 }

@@ -42,7 +42,7 @@ cat >apart.c <<'END'
 #include <stdio.h>
 #define S(s) __attribute__((noinline, section(s)))
 #define F(n, s) S(s) int f##n(int x) { volatile int y = x; for (int i = 0; i < x; i++) y += i * 3; return y * 7 + 2; }
-F(1, ".text") F(2, ".code.one") F(3, ".code.one") F(4, ".code.two")
+F(1, ".text") F(2, ".ltext.one") F(3, ".ltext.one") F(4, ".ltext.two")
 int (*volatile t[])(int) = { f1, f2, f3, f4 };
 int main(void) { int s = 0; for (int i = 0; i < 4; i++) s += t[i](i) + f1(i) + f2(i) + f3(i) + f4(i); return printf("%d\n", s) < 0; }
 END
@@ -66,9 +66,22 @@ if have jq && "$ICFOLD" -q --allow-growth --icf=all apart -o apart.out; then
 	for table in .symtab .dynsym; do
 		size=$([ $table = .symtab ] && echo 0 || echo $((0x$(nm -S apart | awk '$4 == "f4" { print $2 }') - 1)))
 		field() { python3 -c "import sys; print(int.from_bytes(int(sys.argv[1]).to_bytes(2, 'little') + int(sys.argv[2], 0).to_bytes(8, 'little') + int(sys.argv[3]).to_bytes(8, 'little'), 'little'))" "$1" "$value" "$size"; }
-		poke apart.out apart.bad $table 18 "$(field "$(number apart.out .text)")" "$(field "$(number apart.out .code.two)")"
+		poke apart.out apart.bad $table 18 "$(field "$(number apart.out .text)")" "$(field "$(number apart.out .ltext.two)")"
 		seen "rare/section/planted/$table" apart apart.bad "symbols: symbol: f[234] of $table: expected type, binding and section"
 	done
+fi
+
+# --- the line of a thunk covers it: its sequence does not end where it begins (DW_LNS_advance_pc 6 becomes two DW_LNS_set_prologue_end)
+sed 's/return y .*2; }/return x \& 1 ? y * 7 : x \& 2 ? y \/ 3 + x : x \& 4 ? y % 11 - x : x \& 8 ? y * y * 7 + x \/ 13 : y ^ 0x1234567; }/; s/"\.l*text[.a-z]*"/".text"/g' apart.c >thunks.c
+gcc -O1 -g -fno-ipa-icf -Wl,--emit-relocs thunks.c -o thunks 2>log || not_ok rare/thunk-line "$(first_line log)"
+"$ICFOLD" -q --allow-growth --icf=safe thunks -o thunks.out
+if poke thunks.out thunks.bad .debug_line 5 0x0101000602 0x0101000a0a; then
+	"$ICFOLD" verify thunks thunks.out >verdict 2>&1
+	check rare/thunk-line "$(tail -n 1 verdict)" grep -qx equal verdict
+	"$ICFOLD" verify thunks thunks.bad >verdict 2>&1
+	check rare/thunk-line/planted "$(tail -n 1 verdict)" grep -q 'expected a sequence that covers code' verdict
+else
+	not_ok rare/thunk-line "no sequence of 6 bytes"
 fi
 
 # --- a section that moves down, with the byte behind it that belongs to no function
@@ -290,4 +303,185 @@ for how in DATA CODE; do
 	fold "rare/tag/start/$how" start start.out
 	"$ICFOLD" -q --gc-functions start -o start.out && check "rare/tag/start/$how/unused" "$(./start.out 2>&1)" test "$(./start 2>&1)" = "$(./start.out 2>&1)"
 done
+
+# --- code that the program changes while it runs: each stub in a writable section gets a number of its own
+. "$TESTS/lib/plant.sh"
+cat >writable.c <<'END'
+#include <stdio.h>
+#include <string.h>
+__asm__(".pushsection .stubs, \"awx\", @progbits\n.macro stub n\n.globl \\n\n.type \\n, @function\n\\n:\n.cfi_startproc\n"
+	"mov $1, %eax\nadd $2, %eax\nadd $3, %eax\nadd $4, %eax\nadd $5, %eax\nadd $0x10000, %eax\nret\n.cfi_endproc\n"
+	".size \\n, . - \\n\n.balign 16\n.endm\nstub one\nstub two\nstub three\n.popsection");
+int one(void), two(void), three(void);
+__attribute__((noinline)) void set(int (*f)(void), int n) { memcpy((char *)f + 1, &n, sizeof n); }
+int main(void)
+{
+	set(one, 100);
+	set(two, 200);
+	return printf("%d %d %d\n", one(), two(), three()) < 0;
+}
+END
+# --- code that the program copies to another place: a section that a linker script delimits, whose code calls only what is in it
+cat >copied.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#define N __attribute__((noinline, noclone))
+#define COPY N __attribute__((section(".inject")))
+#define LOOP(NAME, K) int NAME(int x) { volatile int y = x; for (int i = 0; i < x; i++) y += i * K; return y * 7 + K; }
+N LOOP(out1, 3)
+N LOOP(out2, 5)
+COPY LOOP(in1, 3)
+COPY LOOP(in2, 5)
+COPY LOOP(in3, 5)
+COPY int entry(int x) { return in1(x) * 2 + in2(x) * 3 + in3(x); }
+extern char from[], to[];
+int main(int n, char **v)
+{
+	(void)v;
+	char *p = mmap(0, to - from, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(p, from, to - from);
+	int (*e)(int) = (int (*)(int))(p + ((char *)entry - from));
+	return printf("%d %d %d\n", out1(n), out2(n), e(n + 4)) < 0;
+}
+END
+echo 'SECTIONS { .inject : { from = .; *(.inject) to = .; } } INSERT AFTER .text;' >copied.ld
+for how in "-Wl,--emit-relocs -fPIE -pie" "-Wl,--emit-relocs -fno-pic -no-pie" "-s -fPIE -pie" "-s -fno-pic -no-pie"; do
+	for in in writable copied; do
+		script=
+		[ $in = copied ] && script=-Wl,-T,copied.ld
+		# shellcheck disable=SC2086
+		gcc -O2 -g -fno-ipa-icf $how $in.c $script -o $in 2>log || { not_ok rare/$in "$(first_line log)"; continue; }
+		for mode in --icf=safe --icf=all "--icf=all --in-place"; do
+			# shellcheck disable=SC2086
+			fold "rare/$in/$how/$mode" $in $in.out $mode
+		done
+	done
+done
+# The program's own code may be in a section of any name: it folds.
+cat >named.c <<'END'
+#include <stdio.h>
+#define F(NAME) __attribute__((noinline, section(".main"))) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+F(one) F(two) F(three) F(four) F(five) F(six)
+__attribute__((section(".main"))) int main(int n, char **v) { (void)v; return printf("%d\n", one(n) + two(n) * 3 + three(n) * 5 + four(n) * 7 + five(n) + six(n)) < 0; }
+END
+gcc -O2 -g -fno-ipa-icf -Wl,--emit-relocs named.c -o named && fold rare/named named named.out --icf=all &&
+	check rare/named/folds "nothing folds" grep -q folded <("$ICFOLD" dump --groups named.out)
+# Debug information is there as a whole or not at all, and only sections that folding makes are new.
+as_number() { python3 -c 'import sys; print(int.from_bytes(sys.argv[1].encode() + b"\0", "little"))' "$1"; }
+for name in .debug_info:.debug_inf0 .debug_icfold:.debug_icfol0; do
+	poke named.out named.bad .shstrtab $((${#name} / 2 + 1)) "$(as_number "${name%:*}")" "$(as_number "${name#*:}")"
+	seen "rare/names/${name#*:}" named named.bad "section: ${name#*:}: expected only sections"
+done
+# --- LLVM's stack maps: what a place in a function means is found by the function's address and an offset
+cat >maps.ll <<'END'
+target triple = "x86_64-pc-linux-gnu"
+@v = global i32 0
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare void @where()
+define i32 @one(i32 %x) noinline uwtable {
+  %y = mul i32 %x, 3
+  store volatile i32 %y, ptr @v
+  call void @where()
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 101, i32 0, i32 %y)
+  %z = add i32 %y, 7
+  store volatile i32 %z, ptr @v
+  ret i32 %z
+}
+END
+cat >map.c <<'END'
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+int one(int), two(int);
+extern uint8_t __LLVM_StackMaps[];
+void where(void)
+{
+	char *ret = __builtin_return_address(0);
+	uint64_t function[2], id, size;
+	uint32_t n, off;
+	memcpy(&n, __LLVM_StackMaps + 4, 4);
+	uint8_t *record = __LLVM_StackMaps + 16 + 24 * n;
+	for (uint32_t i = 0; i < n && i < 2; i++, record += size) {
+		uint16_t places;
+		memcpy(&function[i], __LLVM_StackMaps + 16 + 24 * i, 8);
+		memcpy(&id, record, 8);
+		memcpy(&off, record + 8, 4);
+		memcpy(&places, record + 14, 2);
+		size = (16 + 12 * places + 7) & ~7u;
+		uint16_t live;
+		memcpy(&live, record + size + 2, 2);
+		size += (4 + 4 * live + 7) & ~7u;
+		if ((char *)function[i] + off == ret) printf("place %d ", (int)id);
+	}
+}
+int main(void) { return printf("%d %d\n", one(1), two(2)) < 0; }
+END
+{ cat maps.ll && sed -n '/^define/,$ { s/@one/@two/; s/i64 101/i64 202/; p }' maps.ll; } >both.ll
+if have clang-19 && clang-19 -w -O1 -fPIE -c both.ll -o both.o 2>log && objcopy --globalize-symbol=__LLVM_StackMaps both.o && objcopy --set-section-flags .llvm_stackmaps=alloc,data,contents both.o written.o; then
+	for how in "-Wl,--emit-relocs -pie written.o" "-Wl,--emit-relocs -no-pie both.o" "-s -pie written.o" "-no-pie both.o"; do
+		# shellcheck disable=SC2086
+		gcc -O1 map.c $how -o map 2>log || { not_ok rare/maps "$(first_line log)"; continue; }
+		check "rare/maps/$how" "$(./map)" grep -qE 'place (101 place 202|202 place 101)' <(./map)
+		for mode in --icf=safe --icf=all --in-place; do fold "rare/maps/$how/$mode" map map.out $mode; done
+		(cd "$ROOT" && plant rare/blind_map icf/fold/eligible 's/".llvm_stackmaps"/".llvm_stackmap"/') && ./blind_map -q --allow-growth --icf=all map -o map.bad &&
+			seen "rare/maps/$how/planted" map map.bad 'expected a function that is not shared'
+	done
+else
+	skip rare/maps "no clang-19"
+fi
+# forgets IN FILE SED REGEX [OPTION]: an icfold with that fault breaks the program, and verify says why.
+forgets() {
+	gcc -O2 -g -fno-ipa-icf -Wl,--emit-relocs "$1.c" ${5:+"$5"} -o in 2>log || { not_ok "rare/$1/planted" "$(first_line log)"; return; }
+	cd "$ROOT" && plant "rare/blind_$1" "$2" "$3"
+	cd "$WORK" || return
+	[ -x "blind_$1" ] || return
+	"./blind_$1" -q --allow-growth --icf=all in -o out 2>err || { not_ok "rare/$1/planted" "$(first_line err)"; return; }
+	check "rare/$1/planted" "the program works as before" test "$(./in)" != "$({ ./out; } 2>&1)"
+	seen "rare/$1/planted/verify" in out "$4"
+}
+# What leads out of a function from a place in it: fixtures/fool has the program.
+{ cat "$FIXTURES/fool/distance/own_place.c"; echo 'int twins_before(int x) { return x; } int twins_after(int x) { return x; }'; } >own.c
+forgets own icf/infer/arith 's/if (!any && !own)/if (!any)/' 'sum with a place in the function' "-I$FIXTURES/fool"
+forgets writable icf/program/symbols 's/e->writable = .*/e->writable = false;/; s/e->apart = .*/e->apart = false;/' 'the program may write to'
+forgets copied icf/program/symbols 's/e->apart = .*/e->apart = false;/' 'in a section of its own' -Wl,-T,copied.ld
+# --- functions without code: at the start of a folded function, of a kept one, behind each, and as the last ones
+cat >void.h <<'END'
+extern int v[4];
+#define SAME(n) int n(int x) { v[0] = x * 3; v[1] = x ^ 5; v[2] += x; return v[3] - x; }
+#define OWN(n, k) int n(int x) { return x * k + v[2]; }
+#define VOID(n) void n(int x) { __builtin_unreachable(); }
+END
+printf '#include "void.h"\nSAME(a0)\nVOID(a1)\nSAME(a2)\nOWN(a3, 12)\nVOID(a4)\nOWN(a5, 56)\n' >void1.c
+printf '#include "void.h"\nOWN(b0, 77)\nVOID(b1)\nVOID(b2)\nSAME(b3)\n' >void2.c
+printf '#include "void.h"\nOWN(c0, 9)\nVOID(c1)\nSAME(c2)\nVOID(c3)\n' >void3.c
+cat >void0.c <<'END'
+#include <stdio.h>
+int v[4], a0(int), a2(int), a3(int), a5(int), b0(int), b3(int), c0(int), c2(int);
+int main(void) { return printf("%d\n", a0(1) + a2(2) + a3(3) + a5(4) + b0(5) + b3(6) + c0(7) + c2(8)) < 0; }
+END
+for how in gcc:-O1: gcc:-O2: gcc:-Os:-ffunction-sections gcc:-O1:-ffunction-sections,-fuse-ld=lld gcc:-O2:-fuse-ld=lld gcc:-O1:-ffunction-sections,-gdwarf-3 clang:-O1:-ffunction-sections,-gdwarf-aranges; do
+	IFS=: read -r cc o more <<<"$how"
+	name=rare/void/${how//[:,]/}
+	have "$cc" || { skip "$name" "no $cc"; continue; }
+	# shellcheck disable=SC2086
+	"$cc" -g "$o" ${more//,/ } -fno-inline -w void0.c void1.c void2.c void3.c -Wl,--emit-relocs -o void 2>log || { skip "$name" "$(first_line log)"; continue; }
+	for option in --icf=all --icf=safe "--icf=all --gc-functions"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" -q --allow-growth $option void -o void.out 2>err || { not_ok "$name/$option" "$(first_line err)"; continue; }
+		"$ICFOLD" verify --icf=all ${option#--icf=????} void void.out >verdict 2>&1
+		check "$name/$option" "$(grep -m 1 expected verdict)" grep -qx equal verdict
+		# Readers of lists of rows by address see the first line of each function that is left.
+		bad=
+		for f in a3 a5 b0 c0; do
+			old=$(symbol_value void $f) new=$(symbol_value void.out $f)
+			want=$(addr2line -e void "0x$old") got=$(eu-addr2line -e void.out "0x$new")
+			[ "$(cut -d: -f1-2 <<<"$want")" = "$(cut -d: -f1-2 <<<"$got")" ] || bad="$bad $f: $want, $got"
+		done
+		check "$name/$option/lines" "$bad" test -z "$bad"
+		got=$(eu-addr2line -e void.out "0x$(symbol_value void.out a0)")
+		check "$name/$option/first" "$got" grep -qE 'void(1\.c:[24]|2\.c:5|3\.c:4):' <<<"$got:"
+	done
+done
+
 finish
