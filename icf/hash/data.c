@@ -5,7 +5,6 @@
  * to code, and begins before the place that is referred to, with a pointer to its type.  A type
  * (Itanium C++ ABI 2.9.5) is its name, which is what programs compare.  All else ends where
  * something refers to the next, without the zeros that fill the gap. */
-#include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/hash/state.h"
 #include <string.h>
@@ -75,6 +74,36 @@ static void put_field(const struct icf_hasher *h, size_t at, uint64_t off, unsig
 	icf_put_means(h, m, f);
 }
 
+/* Could WORD be the address of a node?  Most numbers are too small. */
+static bool may_be_address(const struct icf_hasher *h, uint64_t word)
+{
+	const struct icf_program *prog = h->prog;
+	size_t n = h->place.len, e = prog->exec.len;
+	return (n && word >= h->place.data[0].va && word <= h->place.data[n - 1].va) ||
+	       (e && word >= prog->exec.data[0].start && word <= prog->exec.data[e - 1].end);
+}
+
+/* Puts the addresses in the N bytes at P and VA that no dynamic relocation tells of. */
+static void put_words(const struct icf_hasher *h, size_t at, uint64_t va, const uint8_t *p,
+		      uint64_t n, struct icf_form *f)
+{
+	const struct icf_program *prog = h->prog;
+	size_t d = icf_first_dynreloc(prog, va), r = icf_hash_first_dataref(h, va);
+	struct icf_means m;
+	for (uint64_t k = -va & 7; k + 8 <= n; k += 8) {
+		while (d < prog->dynreloc.len && prog->dynreloc.data[d].place < va + k)
+			d++;
+		while (r < prog->dataref.len && prog->dataref.data[r].place < va + k)
+			r++;
+		if (d < prog->dynreloc.len && prog->dynreloc.data[d].place == va + k)
+			continue;
+		bool known = r < prog->dataref.len && prog->dataref.data[r].place == va + k;
+		if ((known || may_be_address(h, elfrw_get64(p + k))) &&
+		    icf_hash_known_word(h, va + k, NULL, &m))
+			put_field(h, at, k, 8, m, f);
+	}
+}
+
 static void put_bytes(const struct icf_hasher *h, uint64_t va, uint64_t end, struct icf_form *f)
 {
 	const struct icf_program *prog = h->prog;
@@ -88,13 +117,15 @@ static void put_bytes(const struct icf_hasher *h, uint64_t va, uint64_t end, str
 	if (!p)
 		return;
 	size_t d = icf_first_dynreloc(prog, va);
-	for (; d < prog->dynreloc.len && prog->dynreloc.data[d].place + 8 <= end; d++)
-		if (icf_hash_word(h, prog->dynreloc.data[d].place, &m))
-			put_field(h, at, prog->dynreloc.data[d].place - va, 8, m, f);
-	for (uint64_t k = -va & 7; !prog->img->pic && k + 8 <= n; k += 8)
-		if (!icf_dynreloc_at(prog, va + k) && icf_hash_word(h, va + k, &m))
-			put_field(h, at, k, 8, m, f);
-	d = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < va);
+	const struct icf_dynreloc *all = prog->dynreloc.data;
+	for (size_t first = d; d < prog->dynreloc.len && all[d].place + 8 <= end; d++) {
+		first = all[d].place != all[first].place ? d : first;
+		if (icf_hash_known_word(h, all[d].place, &all[first], &m))
+			put_field(h, at, all[d].place - va, 8, m, f);
+	}
+	if (!prog->img->pic)
+		put_words(h, at, va, p, n, f);
+	d = icf_hash_first_dataref(h, va);
 	for (; d < prog->dataref.len && prog->dataref.data[d].place < end; d++) {
 		const struct icf_dataref *r = &prog->dataref.data[d];
 		if (r->size < 8 && r->place + r->size <= end)

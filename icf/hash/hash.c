@@ -251,9 +251,17 @@ struct elfrw_err *icf_hash_functions(const struct icf_program *prog, unsigned th
 				.n_units = (uint32_t)prog->unit.len };
 	uint32_t *cls = NULL, *scratch = NULL;
 	struct elfrw_err *err = icf_hash_versions(&h);
+	if (!err && prog->dataref.len &&
+	    !elfrw_starts_make(&h.dataref_index, &prog->dataref.data->place,
+			       sizeof *prog->dataref.data, prog->dataref.len))
+		err = &elfrw_err_nomem;
 	if (!err)
 		err = icf_hash_find_places(&h);
 	h.n = h.n_units + (uint32_t)h.place.len;
+	if (!err && h.place.len &&
+	    !elfrw_starts_make(&h.place_index, &h.place.data->va, sizeof *h.place.data,
+			       h.place.len))
+		err = &elfrw_err_nomem;
 	if (!err) {
 		h.form = calloc((size_t)h.n + 1, sizeof *h.form);
 		h.first = calloc((size_t)h.n + 1, sizeof *h.first);
@@ -274,6 +282,8 @@ struct elfrw_err *icf_hash_functions(const struct icf_program *prog, unsigned th
 	free(h.edge);
 	free(h.version);
 	VEC_FREE(&h.place);
+	elfrw_blocks_deinit(&h.place_index.blocks);
+	elfrw_blocks_deinit(&h.dataref_index.blocks);
 	return err;
 }
 

@@ -34,7 +34,10 @@ static struct icf_means node_at(const struct icf_hasher *h, uint64_t va)
 		return (struct icf_means){ .kind = ICF_TO_NODE,
 					   .node = u,
 					   .off = va - h->prog->unit.data[u].start };
-	size_t k = LOWER_BOUND(0, h->place.len, mid, h->place.data[mid].va < va);
+	size_t from = 0, to = va ? h->place.len : 0;
+	if (va)
+		elfrw_starts_range(&h->place_index, va - 1, &from, &to);
+	size_t k = LOWER_BOUND(from, to, mid, h->place.data[mid].va < va);
 	const struct icf_place *place = k < h->place.len ? &h->place.data[k] : NULL;
 	/* Linkers differ in whether a word of data names the copy or the original. */
 	if (place && place->va == va && place->copy)
@@ -46,10 +49,26 @@ static struct icf_means node_at(const struct icf_hasher *h, uint64_t va)
 	return (struct icf_means){ .kind = ICF_TO_NUMBER };
 }
 
-static bool read_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
+size_t icf_hash_first_dataref(const struct icf_hasher *h, uint64_t va)
 {
 	const struct icf_program *prog = h->prog;
-	const struct icf_dynreloc *d = icf_dynreloc_at(prog, va);
+	size_t from = 0, to = va ? prog->dataref.len : 0;
+	if (va)
+		elfrw_starts_range(&h->dataref_index, va - 1, &from, &to);
+	return LOWER_BOUND(from, to, mid, prog->dataref.data[mid].place < va);
+}
+
+const struct icf_dataref *icf_hash_dataref_at(const struct icf_hasher *h, uint64_t va)
+{
+	size_t i = icf_hash_first_dataref(h, va);
+	const struct icf_dataref *d = &h->prog->dataref.data[i];
+	return i < h->prog->dataref.len && d->place == va ? d : NULL;
+}
+
+static bool read_word(const struct icf_hasher *h, uint64_t va, const struct icf_dynreloc *d,
+		      struct icf_means *ret)
+{
+	const struct icf_program *prog = h->prog;
 	if (d && d->kind == ELFRW_RELOC_NONE)
 		return false;
 	if (d && d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) {
@@ -59,26 +78,32 @@ static bool read_word(const struct icf_hasher *h, uint64_t va, struct icf_means 
 					   .off = d->addend };
 		return true;
 	}
-	const struct icf_dataref *ref = d ? NULL : icf_dataref_at(prog, va);
-	const uint8_t *p = elfrw_image_at(prog->img, va, 8);
+	const struct icf_dataref *ref = d ? NULL : icf_hash_dataref_at(h, va);
+	const uint8_t *p = d || prog->img->pic ? NULL : elfrw_image_at(prog->img, va, 8);
 	uint64_t to = 0;
 	if (d)
 		to = d->addend;
 	else if (ref && ref->size == 8)
 		to = ref->target;
-	else if (!prog->img->pic && p && (va & 7) == 0)
+	else if (p && (va & 7) == 0)
 		to = elfrw_get64(p);
 	*ret = node_at(h, to);
 	return to && ret->kind != ICF_TO_NUMBER;
 }
 
-bool icf_hash_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
+bool icf_hash_known_word(const struct icf_hasher *h, uint64_t va, const struct icf_dynreloc *d,
+			 struct icf_means *ret)
 {
-	if (!read_word(h, va, ret))
+	if (!read_word(h, va, d, ret))
 		return false;
 	if (ret->kind == ICF_TO_NODE && ret->node < h->n_units)
 		*ret = icf_hash_resolve(h, h->prog->unit.data[ret->node].start + ret->off);
 	return true;
+}
+
+bool icf_hash_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret)
+{
+	return icf_hash_known_word(h, va, icf_dynreloc_at(h->prog, va), ret);
 }
 
 struct icf_means icf_hash_slot(const struct icf_hasher *h, uint64_t va)
@@ -97,7 +122,7 @@ struct icf_means icf_hash_resolve(const struct icf_hasher *h, uint64_t va)
 	const struct icf_unit *u = &prog->unit.data[m.node];
 	if (!prog->exec.data[u->sec].linkage ||
 	    !prog->arch->read_stub(icf_unit_bytes(prog, u) + m.off, u->end - va, va, &slot) ||
-	    !read_word(h, slot, &held))
+	    !read_word(h, slot, icf_dynreloc_at(prog, slot), &held))
 		return m;
 	return held;
 }

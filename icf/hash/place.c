@@ -291,18 +291,20 @@ static bool is_address(const struct icf_program *prog, uint64_t va)
 
 /* Does a virtual table's first function stand at VA, in bytes that begin at FROM: behind an offset
  * and a type (Itanium C++ ABI 2.5.2)? */
-static bool is_vtable(const struct icf_program *prog, uint64_t from, uint64_t va)
+static bool is_vtable(const struct places *places, uint64_t from, uint64_t va)
 {
+	const struct icf_hasher *h = places->h;
+	const struct icf_program *prog = h->prog;
 	if (va < from || va - from <= 16)
 		return false;
 	const struct icf_dynreloc *type = icf_dynreloc_at(prog, va - 8),
 				  *first = icf_dynreloc_at(prog, va);
 	const uint8_t *p = elfrw_image_at(prog->img, va - 16, 16);
-	bool code = icf_dataref_at(prog, va) || (first && first->kind == ELFRW_RELOC_SYMBOLIC) ||
+	bool code = icf_hash_dataref_at(h, va) || (first && first->kind == ELFRW_RELOC_SYMBOLIC) ||
 		    (is_address(prog, va) &&
 		     icf_in_exec(prog, elfrw_get64(elfrw_image_at(prog->img, va, 8))));
 	return code && p && (int64_t)elfrw_get64(p) <= 0 && (int64_t)elfrw_get64(p) > -0x100000 &&
-	       !icf_dynreloc_at(prog, va - 16) && !icf_dataref_at(prog, va - 8) &&
+	       !icf_dynreloc_at(prog, va - 16) && !icf_hash_dataref_at(h, va - 8) &&
 	       (type ? type->kind == ELFRW_RELOC_RELATIVE || type->kind == ELFRW_RELOC_SYMBOLIC
 		     : is_address(prog, va - 8));
 }
@@ -334,7 +336,7 @@ static bool is_typed_vtable(const struct places *p, uint64_t from, uint64_t va)
 	const struct icf_program *prog = p->h->prog;
 	const struct icf_dynreloc *type = icf_dynreloc_at(prog, va - 8);
 	const uint8_t *word = elfrw_image_at(prog->img, va - 8, 8);
-	return word && is_vtable(prog, from, va) &&
+	return word && is_vtable(p, from, va) &&
 	       is_type(p, type ? type->addend : elfrw_get64(word));
 }
 
@@ -347,10 +349,22 @@ static uint64_t before_relocated(const struct places *p, uint64_t va, uint64_t f
 		uint64_t at = prog->dynreloc.data[d].place + 8;
 		if (at >= next)
 			break;
+		/* In front of the type stands a number; in tables of pointers another pointer. */
+		if (d && prog->dynreloc.data[d - 1].place == at - 16)
+			continue;
 		if (at % 8 == 0 && is_typed_vtable(p, va, at))
 			return at - 16;
 	}
 	return next;
+}
+
+/* In a program with fixed addresses: could the offset and the type of a virtual table stand in
+ * front of VA, at WORD?  Most data shows that they do not at first sight. */
+static bool may_follow_type(const struct icf_program *prog, const uint8_t *word, uint64_t va)
+{
+	int64_t offset = (int64_t)elfrw_get64(word - 16);
+	return offset <= 0 && offset > -0x100000 &&
+	       (elfrw_get64(word - 8) || icf_dynreloc_at(prog, va - 8));
 }
 
 /* The first place from VA to NEXT where a virtual table begins that nothing refers to, or that NEXT
@@ -359,13 +373,15 @@ static uint64_t before_relocated(const struct places *p, uint64_t va, uint64_t f
 static uint64_t before_vtable(const struct places *p, uint64_t va, uint64_t next)
 {
 	const struct icf_program *prog = p->h->prog;
-	if (is_vtable(prog, va, next))
+	if (is_vtable(p, va, next))
 		next -= 16;
 	const uint64_t first = ((va + 7) & ~(uint64_t)7) + 24;
 	if (prog->img->pic)
 		return before_relocated(p, va, first, next);
+	const uint8_t *word = elfrw_image_at(prog->img, va, next - va);
 	for (uint64_t at = first; at < next; at += 8)
-		if (is_typed_vtable(p, va, at))
+		if ((!word || may_follow_type(prog, word + (at - va), at)) &&
+		    is_typed_vtable(p, va, at))
 			return at - 16;
 	return next;
 }
@@ -383,7 +399,7 @@ static void find_end(const struct places *p, const struct elfrw_section *s, stru
 	size_t d = icf_first_dynreloc(prog, next);
 	if (d && prog->dynreloc.data[d - 1].place >= k->va)
 		least = prog->dynreloc.data[d - 1].place + 8;
-	d = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < next);
+	d = icf_hash_first_dataref(p->h, next);
 	const struct icf_dataref *r = d ? &prog->dataref.data[d - 1] : NULL;
 	if (r && r->place >= k->va && r->place + r->size > least)
 		least = r->place + r->size;

@@ -42,6 +42,8 @@ struct icf_hasher {
 	unsigned threads;
 	uint32_t n_units, n; /* nodes */
 	VEC(struct icf_place) place;
+	struct elfrw_starts place_index;   /* of them, when all are known */
+	struct elfrw_starts dataref_index; /* of the program's references in data */
 	const char **version; /* by symbol of .dynsym; borrowed from the image; or NULL */
 	uint32_t n_versions;
 	struct icf_hash *form; /* by node */
@@ -151,6 +153,13 @@ uint32_t icf_hash_dynreloc_symbol(const struct icf_program *prog, const struct i
 struct icf_means icf_hash_resolve(const struct icf_hasher *h, uint64_t va);
 /* What the 8 bytes at VA hold, if that is an address or an import; false: something else. */
 bool icf_hash_word(const struct icf_hasher *h, uint64_t va, struct icf_means *ret);
+/* The first reference in data from VA on; their number if there is none.  The one at VA, or NULL.
+ */
+size_t icf_hash_first_dataref(const struct icf_hasher *h, uint64_t va);
+const struct icf_dataref *icf_hash_dataref_at(const struct icf_hasher *h, uint64_t va);
+/* icf_hash_word() if D is the dynamic relocation at VA, or NULL: there is none. */
+bool icf_hash_known_word(const struct icf_hasher *h, uint64_t va, const struct icf_dynreloc *d,
+			 struct icf_means *ret);
 /* Is VA a slot of a global offset table?  TAKEN: only its address is taken, which code does of
  * slots for thread-local variables, and of the table's ends. */
 bool icf_hash_is_slot(const struct icf_hasher *h, uint64_t va, bool taken);

@@ -9,7 +9,9 @@
  * A key is a hash of all bytes of the function, with each field that counts from a place replaced
  * by what it names: code of the function itself by distance, functions by their rows' hashes,
  * imports by name, constants by what a load reads or by their text, variables only as such.  A load
- * from a slot that holds an address counts as that address, as linkers may rewrite it. */
+ * from a slot that holds an address counts as that address, as linkers may rewrite it.  On AArch64,
+ * registers that hold pages are followed on all ways through the function; where only a jump table
+ * or an exception leads, an offset that may belong to a page does not count. */
 #include <Zydis/Zydis.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -102,33 +104,94 @@ static const struct slot *slot_at(const struct program *p, uint64_t va)
 	return p->n_slots ? bsearch(&key, p->slot, p->n_slots, sizeof key, slot_order) : NULL;
 }
 
+static void add_slot(struct program *p, struct slot s)
+{
+	if ((p->n_slots & (p->n_slots + 1)) == 0)
+		p->slot = realloc(p->slot, (2 * p->n_slots + 2) * sizeof *p->slot);
+	p->slot[p->n_slots++] = s;
+}
+
+static void add_relative(struct program *p, uint64_t place)
+{
+	uint64_t n, to = 0;
+	const uint8_t *b = bytes_at(p, place, &n);
+	if (b && n >= sizeof to)
+		memcpy(&to, b, sizeof to);
+	add_slot(p, (struct slot){ place, to, NULL });
+}
+
+/* Relative relocations in the short form (gABI, SHT_RELR): an address, and then bits for the 63
+ * words behind it. */
+static void read_relr(struct program *p, const Elf64_Shdr *s)
+{
+	uint64_t at = 0, word;
+	for (uint64_t k = 0; k + sizeof word <= s->sh_size; k += sizeof word) {
+		memcpy(&word, p->base + s->sh_offset + k, sizeof word);
+		if (word & 1) {
+			for (unsigned b = 0; b < 63; b++)
+				if (word >> (b + 1) & 1)
+					add_relative(p, at + 8 * b);
+			at += 63 * sizeof word;
+		} else {
+			add_relative(p, word);
+			at = word + sizeof word;
+		}
+	}
+}
+
+/* With fixed addresses, slots of the GOT need no relocation. */
+static void read_fixed_slots(struct program *p)
+{
+	const size_t n_known = p->n_slots;
+	for (unsigned i = 1; i < p->n_sh; i++) {
+		const Elf64_Shdr *s = &p->sh[i];
+		uint64_t to;
+		if (strncmp(name_of(p, s), ".got", 4) != 0 || s->sh_type != SHT_PROGBITS ||
+		    !in_file(p, s->sh_offset, s->sh_size))
+			continue;
+		for (uint64_t k = 0; k + sizeof to <= s->sh_size; k += sizeof to) {
+			struct slot t = { s->sh_addr + k, 0, NULL };
+			memcpy(&t.to, p->base + s->sh_offset + k, sizeof t.to);
+			if (t.to && section_at(p, t.to) &&
+			    !(n_known && bsearch(&t, p->slot, n_known, sizeof t, slot_order)))
+				add_slot(p, t);
+		}
+	}
+	if (p->n_slots > n_known)
+		qsort(p->slot, p->n_slots, sizeof *p->slot, slot_order);
+}
+
 static void read_slots(struct program *p)
 {
 	for (unsigned i = 1; i < p->n_sh; i++) {
 		const Elf64_Shdr *s = &p->sh[i];
+		if (s->sh_type == SHT_RELR && in_file(p, s->sh_offset, s->sh_size))
+			read_relr(p, s);
 		if (s->sh_type != SHT_RELA || !(s->sh_flags & SHF_ALLOC) ||
 		    !in_file(p, s->sh_offset, s->sh_size))
 			continue;
 		const Elf64_Shdr *sym = s->sh_link < p->n_sh ? &p->sh[s->sh_link] : NULL;
 		const Elf64_Shdr *str = sym && sym->sh_link < p->n_sh ? &p->sh[sym->sh_link] : NULL;
 		size_t n = s->sh_size / sizeof(Elf64_Rela);
-		p->slot = realloc(p->slot, (p->n_slots + n + 1) * sizeof *p->slot);
 		for (size_t k = 0; k < n; k++) {
 			Elf64_Rela r;
 			Elf64_Sym y;
 			memcpy(&r, p->base + s->sh_offset + k * sizeof r, sizeof r);
-			struct slot *t = &p->slot[p->n_slots++];
-			*t = (struct slot){ r.r_offset, (uint64_t)r.r_addend, NULL };
+			struct slot t = { r.r_offset, (uint64_t)r.r_addend, NULL };
 			uint64_t at = ELF64_R_SYM(r.r_info) * sizeof y;
-			if (!at || !sym || !str || !in_file(p, sym->sh_offset + at, sizeof y))
-				continue;
-			memcpy(&y, p->base + sym->sh_offset + at, sizeof y);
-			if (y.st_name < str->sh_size && in_file(p, str->sh_offset, str->sh_size))
-				t->name = (const char *)p->base + str->sh_offset + y.st_name;
+			if (at && sym && str && in_file(p, sym->sh_offset + at, sizeof y)) {
+				memcpy(&y, p->base + sym->sh_offset + at, sizeof y);
+				if (y.st_name < str->sh_size &&
+				    in_file(p, str->sh_offset, str->sh_size))
+					t.name = (const char *)p->base + str->sh_offset + y.st_name;
+			}
+			add_slot(p, t);
 		}
 	}
 	if (p->n_slots)
 		qsort(p->slot, p->n_slots, sizeof *p->slot, slot_order);
+	if (((const Elf64_Ehdr *)p->base)->e_type == ET_EXEC)
+		read_fixed_slots(p);
 }
 
 /* ---- keys ---- */
@@ -220,18 +283,59 @@ static bool holds_address(const struct program *p, const uint8_t *b, uint64_t n)
 	return va && section_at(p, va);
 }
 
+/* Is VA where data ends?  Linkers differ in what follows. */
+static bool ends_data(const struct program *p, uint64_t va)
+{
+	const Elf64_Shdr *s = NULL;
+	for (unsigned d = 1; d <= 16 && !s; d++)
+		s = section_at(p, va - d);
+	return s && s->sh_flags & SHF_WRITE;
+}
+
+/* What the address TO of constants means, which are the N bytes at B. */
+static void put_constants(struct key *k, uint64_t to, const uint8_t *b, uint64_t n)
+{
+	const struct program *p = k->p;
+	uint64_t text = 0;
+	while (text < n && ((b[text] >= 32 && b[text] < 127) || b[text] == '\n' || b[text] == '\t'))
+		text++;
+	unsigned own = 0; /* if it is a jump table: its first entry that leads into the function
+			     itself */
+	bool table = false;
+	int32_t entry = 0;
+	for (; own < 16 && 4 * own + 4 <= n && !table; own++) {
+		memcpy(&entry, b + 4 * own, 4);
+		uint64_t va = to + (uint64_t)(int64_t)entry;
+		const Elf64_Shdr *s = section_at(p, va);
+		table = entry && va - k->f->address < k->f->size;
+		if (!entry || !s || !(s->sh_flags & SHF_EXECINSTR))
+			break;
+	}
+	if (text > 3 && text < n && !b[text]) {
+		put_tag(k, 'T', text);
+		put(k, b, text);
+	} else if (holds_address(p, b, n)) {
+		put_tag(k, 'A', 0);
+	} else if (table) {
+		put_tag(k, 'J', own);
+		put_tag(k, 'J', to + (uint64_t)(int64_t)entry - k->f->address);
+	} else {
+		put_tag(k, 'C', b[0]);
+	}
+}
+
 /* What TO means.  READ: bytes that the instruction reads there; 0: it takes the address. */
 static void put_meaning(struct key *k, uint64_t to, unsigned read)
 {
 	const struct program *p = k->p;
 	const Elf64_Shdr *s = section_at(p, to);
 	const struct slot *t = slot_at(p, to);
-	uint64_t n, text = 0;
+	uint64_t n;
 	const uint8_t *b = bytes_at(p, to, &n);
 	if (to - k->f->address < k->f->size) {
 		put_tag(k, 'O', to - k->f->address);
 	} else if (!s) {
-		put_tag(k, 'N', 0);
+		put_tag(k, ends_data(p, to) ? 'V' : 'N', 0);
 	} else if (s->sh_flags & SHF_EXECINSTR) {
 		put_code(k, to, s);
 	} else if (strncmp(name_of(p, s), ".got", 4) == 0 && read) {
@@ -246,39 +350,17 @@ static void put_meaning(struct key *k, uint64_t to, unsigned read)
 		   !b || s->sh_type != SHT_PROGBITS) {
 		put_tag(k, 'V', 0);
 	} else if (t) {
-		put_tag(k, 'P', 0);
-		if (t->name)
-			put_name(k, t->name);
+		/* The same as in a program with fixed addresses, below, where a function of another
+		 * file has an address as well. */
+		put_tag(k, 'A', 0);
+	} else if (read >= 8 && (holds_address(p, b, n) ||
+				 (read > 8 && n > 8 && holds_address(p, b + 8, n - 8)))) {
+		put_tag(k, 'A', 0);
 	} else if (read) {
 		put_tag(k, 'B', 0);
 		put(k, b, read < n ? read : n);
 	} else {
-		while (text < n &&
-		       ((b[text] >= 32 && b[text] < 127) || b[text] == '\n' || b[text] == '\t'))
-			text++;
-		unsigned own = 0; /* if it is a jump table: its first entry that leads into the
-				     function itself */
-		bool table = false;
-		int32_t entry = 0;
-		for (; own < 16 && 4 * own + 4 <= n && !table; own++) {
-			memcpy(&entry, b + 4 * own, 4);
-			uint64_t va = to + (uint64_t)(int64_t)entry;
-			s = section_at(p, va);
-			table = entry && va - k->f->address < k->f->size;
-			if (!entry || !s || !(s->sh_flags & SHF_EXECINSTR))
-				break;
-		}
-		if (text > 3 && text < n && !b[text]) {
-			put_tag(k, 'T', text);
-			put(k, b, text);
-		} else if (holds_address(p, b, n)) {
-			put_tag(k, 'A', 0);
-		} else if (table) {
-			put_tag(k, 'J', own);
-			put_tag(k, 'J', to + (uint64_t)(int64_t)entry - k->f->address);
-		} else {
-			put_tag(k, 'C', b[0]);
-		}
+		put_constants(k, to, b, n);
 	}
 }
 
@@ -321,62 +403,29 @@ static void key_x86(struct key *k, uint8_t *c, uint64_t size)
 	}
 }
 
+#include "hash_rows_a64.h"
+
 static void key_a64(struct key *k, uint8_t *c, uint64_t size)
 {
-	uint64_t page[32] = { 0 };
+	uint64_t va = k->f->address, (*page)[32] = a64_pages(k->p, c, size / 4, va);
 	for (uint64_t i = 0; i + 4 <= size; i += 4) {
-		uint32_t w, mask = 0, reg = 32;
+		uint32_t w;
 		memcpy(&w, c + i, 4);
-		uint64_t va = k->f->address + i, to = 0;
-		unsigned read = 0;
-		if ((w & 0x7c000000) == 0x14000000)
-			mask = 0x3ffffff, to = va + (uint64_t)((int64_t)((uint64_t)w << 38) >> 36);
-		else if ((w & 0xfe000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000)
-			mask = 0xffffe0,
-			to = va + (uint64_t)((int64_t)((uint64_t)(w >> 5) << 45) >> 43);
-		else if ((w & 0x7e000000) == 0x36000000)
-			mask = 0x7ffe0,
-			to = va + (uint64_t)((int64_t)((uint64_t)(w >> 5) << 50) >> 48);
-		else if ((w & 0x1f000000) == 0x10000000) {
-			uint64_t imm = (uint64_t)((int64_t)(((uint64_t)(w >> 5 & 0x7ffff) << 2 |
-							     (w >> 29 & 3))
-							    << 43) >>
-						  43);
-			reg = w & 31;
-			if (w >> 31) {
-				page[reg] = (va & ~(uint64_t)4095) + (imm << 12) + 1;
-				w &= 0x9f00001f;
-				put(k, &w, 4);
-				continue;
-			}
-			mask = 0x60ffffe0, to = va + imm;
-		} else if ((w & 0x7f800000) == 0x11000000 && w >> 31 && !(w & 0x400000) &&
-			   page[w >> 5 & 31])
-			mask = 0x3ffc00, to = page[w >> 5 & 31] - 1 + (w >> 10 & 4095);
-		else if ((w & 0x3b000000) == 0x39000000 && page[w >> 5 & 31]) {
-			unsigned shift = (w & 0x04800000) == 0x04800000 ? 4 : w >> 30;
-			mask = 0x3ffc00,
-			to = page[w >> 5 & 31] - 1 + ((uint64_t)(w >> 10 & 4095) << shift),
-			read = 1U << shift;
-		}
-		/* What is written is no page any more. */
-		if ((w & 0xfc000000) == 0x94000000 || (w & 0xfffffc1f) == 0xd63f0000)
-			memset(page, 0, 19 * sizeof *page);
-		bool branch = (w & 0x1c000000) == 0x14000000,
-		     memory = (w & 0x0a000000) == 0x08000000, load = w & 0x00400000;
-		bool vector = memory ? w & 0x04000000 : (w & 0x0e000000) == 0x0e000000;
-		if (!branch && !vector && (!memory || load))
-			page[w & 31] = 0;
-		if ((w & 0x3a000000) == 0x28000000 && load && !vector)
-			page[w >> 10 & 31] = 0;
-		if (!mask) {
-			put(k, &w, 4);
-			continue;
-		}
-		w &= ~mask;
+		struct a64_ref r = a64_ref(w, va + i, page[i / 4]);
+		const Elf64_Shdr *s = r.mask && r.to != MAYBE ? section_at(k->p, r.to) : NULL;
+		const struct slot *t = s ? slot_at(k->p, r.to) : NULL;
+		/* Linkers make an addition of a load from a slot that holds an address. */
+		if ((w & 0xffc00000) == 0xf9400000 && t && !t->name &&
+		    strncmp(name_of(k->p, s), ".got", 4) == 0)
+			w = 0x91000000 | (w & 0x3ff);
+		w &= is_adrp(w) ? 0x9f00001f : ~r.mask;
 		put(k, &w, 4);
-		put_meaning(k, to, read);
+		if (r.to == MAYBE)
+			put_tag(k, 'U', 0);
+		else if (r.mask)
+			put_meaning(k, r.to, r.read);
 	}
+	free(page);
 }
 
 static void key_of(const struct program *p, const struct row *f, struct record *ret)
@@ -495,9 +544,9 @@ static int compare(const char *keys)
 		shared++;
 		if (memcmp(r[i].key, r[i - 1].key, 16) == 0)
 			continue;
-		if (bad++ < 40)
-			printf("differ: file %u %#x, file %u %#x\n", r[i - 1].file, r[i - 1].at,
-			       r[i].file, r[i].at);
+		bad++;
+		printf("differ: file %u %#x, file %u %#x\n", r[i - 1].file, r[i - 1].at, r[i].file,
+		       r[i].at);
 	}
 	printf("%zu rows, %zu hashes, %zu rows with the hash of another, %zu differ\n", n, hashes,
 	       shared, bad);
