@@ -98,7 +98,7 @@ static struct elfrw_err *leave(struct walk *w, const struct icf_prof_address *at
 	if (caller != ICF_PROF_NONE)
 		return NULL;
 	if (at->in)
-		ELFRW_TRY(icf_prof_site(p, at->va, &site));
+		ELFRW_TRY(icf_prof_site(p, at->va, &site, NULL));
 	if (site && site == at->va)
 		return link_caller(p, w->cur, site, first);
 	if (!at->in)
@@ -164,7 +164,7 @@ static struct elfrw_err *come_in(struct walk *w, const struct icf_prof_address *
 {
 	uint64_t site = 0;
 	if (!to->p.start)
-		ELFRW_TRY(icf_prof_site(w->p, at->va, &site));
+		ELFRW_TRY(icf_prof_site(w->p, at->va, &site, NULL));
 	if (site == at->va && site)
 		return leave(w, at, to);
 	uint32_t from = w->cur;
@@ -287,7 +287,7 @@ static struct elfrw_err *follow_chain(struct icf_profile *p, uint32_t top)
 		}
 		uint64_t site = 0;
 		if (!pc) {
-			ELFRW_TRY(icf_prof_site(p, a->va, &site));
+			ELFRW_TRY(icf_prof_site(p, a->va, &site, NULL));
 			a->ret = site != 0;
 		}
 		const struct icf_prof_place *k;

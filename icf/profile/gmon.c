@@ -183,7 +183,7 @@ static struct elfrw_err *find_sites(struct icf_profile *p, const struct raw_arc 
 		uint64_t returns;
 		bool leads = true;
 		uint32_t here;
-		ELFRW_TRY(icf_prof_site(p, va, &returns));
+		ELFRW_TRY(icf_prof_site(p, va, &returns, NULL));
 		if (returns != va || !va || is_mcount(g, va))
 			continue;
 		ELFRW_TRY(icf_prof_place(p, va - 1, &k));

@@ -54,22 +54,24 @@ struct elfrw_err *icf_prof_place(struct icf_profile *p, uint64_t va,
 	return err;
 }
 
-struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret)
+struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret, bool *again)
 {
 	struct icf_prof_place *k;
-	bool after = false, again;
+	bool after = false;
 	ELFRW_TRY(find_place(p, va, &k));
 	if (!k->site_known) {
 		/* perf shows return addresses; of stacks that it unwound, those minus one. */
-		ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va, &after, &again));
+		ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va, &after, &k->again));
 		k->site = after ? va : 0;
 		if (!after)
-			ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va + 1, &after, &again));
+			ELFRW_TRY(dwr_callchain_is_return(p->m->cc, va + 1, &after, &k->again));
 		if (after && !k->site)
 			k->site = va + 1;
 		k->site_known = true;
 	}
 	*ret = k->site;
+	if (again)
+		*again = k->again;
 	return NULL;
 }
 

@@ -75,6 +75,7 @@ void icf_profile_close(struct icf_profile *p)
 	VEC_FREE(&p->address);
 	VEC_FREE(&p->branch);
 	VEC_FREE(&p->frame);
+	dwr_sym_frames_deinit(&p->inlined);
 	VEC_FREE(&p->act);
 	VEC_FREE(&p->edge);
 	VEC_FREE(&p->pool);
@@ -94,9 +95,10 @@ static struct elfrw_err *put_sample(struct icf_profile *p)
 {
 	p->counts.samples += p->count;
 	p->counts.branches += p->branch.len;
+	ELFRW_TRY(icf_prof_inlined(p));
 	ELFRW_TRY(icf_prof_decide(p));
 	switch (p->in->to) {
-	case ICF_PROFILE_PERFSCRIPT: icf_prof_put_script(p); return NULL;
+	case ICF_PROFILE_PERFSCRIPT: return icf_prof_put_script(p);
 	case ICF_PROFILE_PROFGEN:
 	case ICF_PROFILE_BOLT:
 	case ICF_PROFILE_AUTOFDO: return icf_prof_count(p);

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 
 /* Writes the text up to address A, then the other address, in the same width if there is room. */
-static void put_address(const struct icf_profile *p, const struct icf_prof_address *a, size_t *pos)
+void icf_prof_put_address(const struct icf_profile *p, const struct icf_prof_address *a,
+			  size_t *pos)
 {
 	char text[32];
 	const char *s = p->text.data;
@@ -27,32 +28,41 @@ static void put_address(const struct icf_profile *p, const struct icf_prof_addre
 	*pos = a->at + a->n;
 }
 
-/* The name of the function that A is attributed to, if the frame's text F shows another one. */
-static const char *other_name(struct icf_profile *p, const struct icf_prof_address *a,
-			      const char *line, const struct icf_perf_parts *f)
+struct elfrw_err *icf_prof_other_name(struct icf_profile *p, const struct icf_prof_address *a,
+				      const struct icf_prof_frame *frame, const char **ret)
 {
+	const struct icf_perf_parts *f = &frame->f;
+	const char *line = p->text.data + frame->line;
 	const struct dwr_icfold *note = p->m->note;
-	uint32_t m = note->unit_member[a->unit];
-	if (p->in->forward || m == UINT32_MAX)
+	uint32_t m = a->unit == ICF_PROF_NONE ? UINT32_MAX : note->unit_member[a->unit];
+	*ret = NULL;
+	if (p->in->forward || m == UINT32_MAX || !f->n_name)
 		return NULL;
 	const struct dwr_icfold_member *k = &note->member[m];
 	for (uint32_t i = 0; i < k->n_names; i++)
 		if (icf_perf_same_name(p->m, note->names[k->name + i], line + f->name, f->n_name))
 			return NULL;
-	return k->n_names ? icf_perf_spell(p->m, note->names[k->name],
-					   icf_perf_form_of(line + f->name, f->n_name))
-			  : NULL;
+	if (!k->n_names)
+		return NULL;
+	*ret = icf_perf_spell(p->m, note->names[k->name],
+			      icf_perf_form_of(line + f->name, f->n_name));
+	if (!*ret)
+		return &elfrw_err_nomem;
+	if (icf_perf_is(line + f->name, f->n_name, *ret)) /* memory was short before */
+		*ret = NULL;
+	return NULL;
 }
 
-static void put_frame(struct icf_profile *p, const struct icf_prof_frame *f, size_t *pos)
+struct elfrw_err *icf_prof_put_frame(struct icf_profile *p, const struct icf_prof_frame *f,
+				     size_t *pos)
 {
 	const struct icf_prof_address *a = &p->address.data[f->address];
-	const char *s = p->text.data, *line = s + f->line;
+	const char *s = p->text.data;
+	const char *name;
 	if (!a->in)
-		return;
-	put_address(p, a, pos);
-	const char *name =
-		f->f.n_name && a->unit != ICF_PROF_NONE ? other_name(p, a, line, &f->f) : NULL;
+		return NULL;
+	icf_prof_put_address(p, a, pos);
+	ELFRW_TRY(icf_prof_other_name(p, a, f, &name));
 	if (name) {
 		size_t at = f->line + f->f.name;
 		fwrite(s + *pos, 1, at - *pos, p->in->out);
@@ -67,9 +77,10 @@ static void put_frame(struct icf_profile *p, const struct icf_prof_frame *f, siz
 			a->dropped ? 0 : f->f.file_offset + (a->other - a->va));
 		*pos = close ? (size_t)(close - s) : at;
 	}
+	return NULL;
 }
 
-void icf_prof_put_script(struct icf_profile *p)
+struct elfrw_err *icf_prof_put_script(struct icf_profile *p)
 {
 	FILE *out = p->in->out;
 	const char *s = p->text.data;
@@ -77,9 +88,12 @@ void icf_prof_put_script(struct icf_profile *p)
 	bool chain = p->frame.len > 1 && !p->branch.len;
 	for (size_t i = 0; i < p->frame.len && chain; i++)
 		if (p->address.data[p->frame.data[i].address].dropped)
-			return;
-	for (size_t i = 0; i < p->frame.len; i++)
-		put_frame(p, &p->frame.data[i], &pos);
+			return NULL;
+	for (size_t i = 0, last; i < p->frame.len; i = last + 1) {
+		for (last = i; last + 1 < p->frame.len && p->frame.data[last].inlined;)
+			last++;
+		ELFRW_TRY(icf_prof_put_inlined(p, i, last, &pos));
+	}
 	for (size_t i = 0; i < p->branch.len; i++) {
 		const struct icf_prof_branch *b = &p->branch.data[i];
 		const struct icf_prof_address *a = &p->address.data[b->from];
@@ -94,9 +108,10 @@ void icf_prof_put_script(struct icf_profile *p)
 		}
 		for (unsigned k = 0; k < 2; k++)
 			if (a[k].in)
-				put_address(p, &a[k], &pos);
+				icf_prof_put_address(p, &a[k], &pos);
 	}
 	fwrite(s + pos, 1, p->text.len - pos, out);
+	return NULL;
 }
 
 /* The code of the other program may end elsewhere, so the mapping's length is changed. */

@@ -161,7 +161,7 @@ static bool is_wanted(const struct icf_profile *p, size_t i)
 		next++;
 	const struct icf_prof_address *a =
 		next < p->frame.len ? &p->address.data[p->frame.data[next].address] : NULL;
-	return !a || !a->in ||
+	return !a || !a->in || a->raw != p->address.data[k->address].raw ||
 	       (p->in->to == ICF_PROFILE_COLLAPSED && a->unit != ICF_PROF_NONE &&
 		p->m->note->unit_member[a->unit] == UINT32_MAX);
 }

@@ -70,6 +70,7 @@ struct icf_prof_place {
 	uint32_t kept; /* the unit whose code is executed there */
 	uint64_t site; /* where a call there returns to if the address is of a caller; 0: no call */
 	bool site_known;
+	bool again; /* that call can lead to the code that holds it */
 	struct dwr_branch_place p;
 };
 
@@ -133,6 +134,7 @@ struct icf_profile {
 	VEC(struct icf_prof_frame) frame;
 	bool chain;   /* lines of a call chain may follow */
 	bool skipped; /* of another event */
+	bool inlines; /* perf was asked for inlined calls */
 	int64_t pid;
 	uint64_t count, weight;
 	uint32_t comm, n_comm;
@@ -145,7 +147,8 @@ struct icf_profile {
 	VEC(struct icf_prof_edge) edge;
 	VEC(uint32_t) pool;
 	VEC(uint32_t) scratch;
-	uint32_t *turn; /* by group: the next one of --undecided=spread; owned */
+	uint32_t *turn;                /* by group: the next one of --undecided=spread; owned */
+	struct dwr_sym_frames inlined; /* of the frame in hand */
 	/* Caches. */
 	struct icf_prof_place *place;
 	size_t n_places;
@@ -168,7 +171,8 @@ struct elfrw_err *icf_prof_read_text(struct icf_profile *p, int fd, const char *
 /* place.c */
 struct elfrw_err *icf_prof_place(struct icf_profile *p, uint64_t va,
 				 const struct icf_prof_place **ret);
-struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret);
+/* AGAIN may be NULL. */
+struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret, bool *again);
 struct elfrw_err *icf_prof_mapped(struct icf_profile *p, const struct icf_perf_mapping *m);
 bool icf_prof_is_file(struct icf_profile *p, const char *name, size_t n);
 
@@ -193,8 +197,24 @@ bool icf_prof_meet(struct icf_profile *p, struct icf_prof_act *a, const uint32_t
 struct elfrw_err *icf_prof_answer(struct icf_profile *p, const struct icf_prof_question *q,
 				  const uint32_t **ret, size_t *n);
 
-/* script.c: the sample as text. */
-void icf_prof_put_script(struct icf_profile *p);
+/* inlined.c */
+
+/* Tells calls that were inlined from frames, where perf shows the one as the other. */
+struct elfrw_err *icf_prof_inlined(struct icf_profile *p);
+
+/* Writes the lines of frames FIRST to LAST, calls inlined at LAST, and the line of LAST itself. */
+struct elfrw_err *icf_prof_put_inlined(struct icf_profile *p, size_t first, size_t last,
+				       size_t *pos);
+
+/* script.c: the sample as text.  The pieces write the text from *POS on. */
+struct elfrw_err *icf_prof_put_script(struct icf_profile *p);
+void icf_prof_put_address(const struct icf_profile *p, const struct icf_prof_address *a,
+			  size_t *pos);
+struct elfrw_err *icf_prof_put_frame(struct icf_profile *p, const struct icf_prof_frame *f,
+				     size_t *pos);
+/* The name of the function that A is attributed to, if frame F shows another one; else NULL. */
+struct elfrw_err *icf_prof_other_name(struct icf_profile *p, const struct icf_prof_address *a,
+				      const struct icf_prof_frame *f, const char **ret);
 void icf_prof_put_mapping(struct icf_profile *p, const char *s, size_t n,
 			  const struct icf_perf_mapping *m);
 
