@@ -49,7 +49,9 @@ struct icf_vexec {
 	uint64_t old, old_end, new, new_end;
 	const uint8_t *old_data, *new_data;
 	uint32_t unit, n_units;
-	bool still; /* every function begins where it did, as code or as a thunk */
+	bool apart;    /* not where compilers put code: its functions do not share theirs */
+	bool writable; /* the program may change the code: it stays, byte for byte */
+	bool still;    /* every function begins where it did, as code or as a thunk */
 };
 
 struct icf_vclaim {
@@ -94,6 +96,9 @@ uint32_t icf_v_find_new(const struct icf_vclaim *c,
 uint32_t icf_v_find_thunk(const struct icf_vclaim *c,
 			  uint64_t va); /* the unit whose thunk holds VA of OUT */
 bool icf_v_in_exec(const struct icf_vclaim *c, uint64_t va); /* of IN */
+/* Does a section of code end at VA, in IN, in OUT? */
+bool icf_v_in_end(const struct icf_vclaim *c, uint64_t va);
+bool icf_v_out_end(const struct icf_vclaim *c, uint64_t va);
 const struct icf_vexec *icf_v_out_exec(const struct icf_vclaim *c,
 				       uint64_t va); /* of OUT, or NULL */
 const struct icf_vexec *icf_v_exec_of(const struct icf_vclaim *c,

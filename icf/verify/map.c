@@ -41,6 +41,17 @@ static void match_sections(struct icf_v *v)
 	}
 }
 
+/* Code in a section of another name than .text, .text.X, .ltext or .ltext.X is there on purpose:
+ * the program may copy the section, or ask what lies in it.  Not so the largest section, MOST. */
+static bool is_apart(const struct elfrw_image *in, uint32_t i, uint64_t most)
+{
+	const char *name = in->section[i].name;
+	size_t n = strncmp(name, ".text", 5) == 0 ? 5 : strncmp(name, ".ltext", 6) == 0 ? 6 : 0;
+	if (name[0] != '.')
+		return true;
+	return in->section[i].hdr.sh_size != most && (!n || (name[n] && name[n] != '.'));
+}
+
 /* Adds the executable section I of IN, whose image in OUT is O (NULL: none). */
 static bool add_exec(struct icf_v *v, uint32_t i, const struct elfrw_section *o)
 {
@@ -52,7 +63,8 @@ static bool add_exec(struct icf_v *v, uint32_t i, const struct elfrw_section *o)
 				 .out = v->claim.to_out[i],
 				 .old = s->hdr.sh_addr,
 				 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
-				 .old_data = s->data };
+				 .old_data = s->data,
+				 .writable = elfrw_image_is_writable(&v->claim.in, s) };
 	if (o && (o->data || !o->hdr.sh_size)) {
 		e->new = o->hdr.sh_addr;
 		e->new_end = o->hdr.sh_addr + (o->data ? o->hdr.sh_size : 0);
@@ -116,6 +128,13 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	}
 	if (!v->claim.exec.len)
 		return elfrw_error("%s: has no executable section", in->path);
+	uint64_t most = 0;
+	for (size_t k = 0; k < v->claim.exec.len; k++) {
+		uint64_t size = in->section[v->claim.exec.data[k].in].hdr.sh_size;
+		most = size > most ? size : most;
+	}
+	for (size_t k = 0; k < v->claim.exec.len; k++)
+		v->claim.exec.data[k].apart = is_apart(in, v->claim.exec.data[k].in, most);
 	qsort(v->claim.exec.data, v->claim.exec.len, sizeof *v->claim.exec.data, exec_order);
 	return index_exec(v);
 }
@@ -396,6 +415,20 @@ bool icf_v_in_exec(const struct icf_vclaim *c, uint64_t va)
 		return false;
 	size_t i = LOWER_BOUND(0, c->exec.len, mid, c->exec.data[mid].old_end <= va);
 	return i < c->exec.len && va >= c->exec.data[i].old;
+}
+
+bool icf_v_in_end(const struct icf_vclaim *c, uint64_t va)
+{
+	size_t i = LOWER_BOUND(0, c->exec.len, mid, c->exec.data[mid].old_end < va);
+	return i < c->exec.len && c->exec.data[i].old_end == va;
+}
+
+bool icf_v_out_end(const struct icf_vclaim *c, uint64_t va)
+{
+	for (size_t i = 0; i < c->exec.len; i++)
+		if (c->exec.data[i].new_end == va)
+			return true;
+	return false;
 }
 
 const struct icf_vexec *icf_v_exec_of(const struct icf_vclaim *c, uint32_t shndx)

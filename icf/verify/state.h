@@ -168,6 +168,8 @@ struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
 /* verify/data/listed.c: the same, for lists of places inside of functions. */
 void icf_v_check_listed(struct icf_v *v);
+/* The same, with relocations and without: lists that name functions, and tell of places in them. */
+void icf_v_check_maps(struct icf_v *v);
 /* verify/data/opaque.c: the same, in bytes that are not understood, for words that lead to any
  * instruction. */
 struct elfrw_err *icf_v_check_opaque(struct icf_v *v);

@@ -4,6 +4,7 @@
  * with the tables found in the code; then everything that describes code and data.  Cost: one pass
  * over IN's code, one over the data, one over the debug information of both files. */
 #include "elfrw/pair.h"
+#include "elfrw/base/heap.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/regular.h"
 #include "icf/verify/state.h"
@@ -144,6 +145,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_marks(&v->claim, &v->log));
 	forget(v);
 	STEP(icf_v_check_data(v));
+	icf_v_check_maps(v);
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
 	STEP(icf_v_check_unreached(v));
@@ -282,6 +284,7 @@ static struct elfrw_err *compare(const char *in, const char *out,
 		else if (same_bytes(&v))
 			v.log.checked[ICF_VC_FILE]++;
 		else {
+			elfrw_heap_reserve(v.claim.in.size / 2);
 			errno = 0;
 			err = icf_v_unless_nomem(&v, &v.log, run(&v));
 		}

@@ -270,10 +270,15 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 
 static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s)
 {
+	const struct elfrw_pair *pair = img->pair;
 	struct dwr_sym_options opt = { .own_only = true,
-				       .debug_file = img->pair ? img->pair->debug.path : NULL };
+				       .debug_file = pair ? pair->debug.path : NULL,
+				       .mapped = pair ? &pair->program : img,
+				       .debug_mapped = pair ? &pair->debug : NULL };
 	const char *path = img->path;
-	return elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym));
+	ELFRW_TRY(elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym)));
+	dwr_sym_in_order(s->sym);
+	return NULL;
 }
 
 /* Gives back the memory of what the symbolizer read so far: later places are elsewhere. */
@@ -285,7 +290,8 @@ static void forget(const struct side *s)
 		elfrw_image_forget(img);
 }
 
-#define REMEMBERED 512 /* places */
+#define REMEMBERED 8192 /* places that a thread asks for between two times of giving back */
+
 /* Of so many places in code that nothing shares, starts of such code, calls in shared code, and
  * rows there, one is asked for. */
 enum { EACH_INSIDE = 256, EACH_START = 4, EACH_CALL = 4, EACH_ROW = 16 };

@@ -66,6 +66,7 @@ struct icf_vcode_at {
 	bool by_pointer;      /* that call goes through a register, or memory it points to */
 	uint64_t sum;         /* what the current instruction computes from two halves, or 0 */
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
+	uint64_t here;        /* the last instruction called this one, the next; or 0 */
 	bool has_address;     /* one of these may be known */
 	/* Two instructions from `whole_from` on, up to `whole_to`, have put an address into
 	 * `whole_reg`. */

@@ -349,6 +349,51 @@ static void find_literals(struct icf_vcode_at *at, struct icf_vunit *u)
 	u->tail = at->tail;
 }
 
+/* Code that the program may change has one place and one meaning, and nobody else's. */
+static bool is_shared_writable(const struct icf_vcode_at *at)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	const struct icf_vunit *u = at->u,
+			       *k = u->flags & ICF_V_FOLDED ? &c->unit.data[u->kept] : u;
+	return (c->exec.data[u->exec].writable || c->exec.data[k->exec].writable) &&
+	       (k != u || (u->flags & ICF_V_REMOVED) || at->moved || u->entry != u->old);
+}
+
+/* Does the folded unit of AT fit the one that was kept? */
+static bool fits_kept(struct icf_vcode_at *at)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	const struct icf_vunit *u = at->u, *k = &c->unit.data[u->kept];
+	at->part->log.checked[ICF_VC_FOLD]++;
+	if (c->exec.data[u->exec].apart || c->exec.data[k->exec].apart)
+		icf_vcode_bad(at, ICF_VC_FOLD, "in a section of its own", 0, u->old, k->old);
+	if (k->end - k->old == at->size)
+		return true;
+	icf_vcode_bad(at, ICF_VC_FOLD, "size", 0, at->size, k->end - k->old);
+	return false;
+}
+
+/* Compares the instructions of AT, which is U, and what they mean together. */
+static void check_code(struct icf_vcode_at *at, struct icf_vunit *u)
+{
+	const struct icf_v *v = at->job->v;
+	struct icf_vcode_part *part = at->part;
+	uint8_t last;
+	part->named.n_code = part->named.n_data = 0;
+	part->inner.len = 0;
+	part->whole.len = 0;
+	part->unit_span = part->span.len;
+	bool good = check_insns(at, u, &last);
+	if (v->claim.arch->judge->half)
+		icf_vcode_end_halves(at);
+	if (!good)
+		return;
+	icf_vcode_compare_to(at, at->size);
+	if (!v->claim.inferred)
+		icf_v_check_sums(v, &part->log, &part->named);
+	check_fall(at, last);
+}
+
 /* Compares unit I, or an assumed equal: U with another place. */
 void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
 		    struct icf_vunit *u)
@@ -362,10 +407,14 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 				   .moved = u->body - u->old,
 				   .index = i,
 				   .alias = u != &v->claim.unit.data[i] };
-	uint8_t last;
 	if (!at.size)
 		return;
 	at.a = e->old_data + (u->old - e->old);
+	if (!at.alias && is_shared_writable(&at)) {
+		icf_vcode_bad(&at, ICF_VC_CODE, "code that the program may write to", 0, u->old,
+			      u->body);
+		return;
+	}
 	if (u->flags & ICF_V_REMOVED) {
 		icf_vcode_removed(&at);
 		return;
@@ -373,13 +422,12 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 	at.b = new_bytes(v, u->body, at.size);
 	if (!at.b)
 		return; /* was reported with the claim */
-	if (u->flags & ICF_V_FOLDED) {
-		part->log.checked[ICF_VC_FOLD]++;
-		const struct icf_vunit *k = &v->claim.unit.data[u->kept];
-		if (k->end - k->old != at.size) {
-			icf_vcode_bad(&at, ICF_VC_FOLD, "size", 0, at.size, k->end - k->old);
-			return;
-		}
+	if (u->flags & ICF_V_FOLDED && !fits_kept(&at))
+		return;
+	if (e->writable) {
+		u->opaque = true;
+		icf_vcode_opaque(&at);
+		return;
 	}
 	/* Bytes that did not move may be data; then they are equal to the last byte. */
 	bool may_be_data =
@@ -395,17 +443,5 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		icf_vcode_opaque(&at);
 		return;
 	}
-	part->named.n_code = part->named.n_data = 0;
-	part->inner.len = 0;
-	part->whole.len = 0;
-	part->unit_span = part->span.len;
-	bool good = check_insns(&at, u, &last);
-	if (v->claim.arch->judge->half)
-		icf_vcode_end_halves(&at);
-	if (!good)
-		return;
-	icf_vcode_compare_to(&at, at.size);
-	if (!v->claim.inferred)
-		icf_v_check_sums(v, &part->log, &part->named);
-	check_fall(&at, last);
+	check_code(&at, u);
 }

@@ -3,11 +3,14 @@
  *
  * If an aligned word of such a list leads from its own place to an instruction inside a function,
  * the record may be about this place.  Then the function must be where it was, and nothing else may
- * be folded with it: the list would say of one function what is true of the other.  Cost: each word
- * once; the instructions of functions that moved or are shared, and that a word leads into. */
+ * be folded with it: the list would say of one function what is true of the other.  LLVM's stack
+ * maps and fault maps, and lists of places to be patched, name functions by their addresses: these
+ * may move.  Cost: each word once; the instructions of functions that moved or are shared, and that
+ * a word leads into. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <ctype.h>
+#include <string.h>
 
 static bool is_list(const struct elfrw_section *s)
 {
@@ -41,6 +44,48 @@ static bool is_known(const struct icf_v *v, uint64_t va)
 	size_t i = LOWER_BOUND(0, v->words.dynreloc.len, mid,
 			       v->words.dynreloc.data[mid].place + 8 <= va);
 	return i < v->words.dynreloc.len && v->words.dynreloc.data[i].place < va + 4;
+}
+
+/* Do records in S name functions, and tell of places in them? */
+static bool is_map(const struct elfrw_section *s)
+{
+	static const char *const name[] = { ".llvm_stackmaps", ".llvm_faultmaps",
+					    "__patchable_function_entries", "__mcount_loc",
+					    "xray_instr_map" };
+	bool ret = false;
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		ret |= strcmp(s->name, name[i]) == 0;
+	return ret && s->data && (s->hdr.sh_flags & SHF_ALLOC);
+}
+
+static void check_mapped(struct icf_v *v, const struct elfrw_section *s, uint64_t off, uint64_t to)
+{
+	uint32_t k = icf_v_find(&v->claim, to);
+	const struct icf_vunit *u = k != ICF_V_NONE ? &v->claim.unit.data[k] : NULL;
+	char name[200];
+	if (u && ((u->flags & ICF_V_FOLDED) || u->shared))
+		icf_vlog_bad(
+			&v->log, ICF_VC_WORD,
+			"list: %s+0x%llx, of %s (0x%llx): expected a function that is not shared",
+			s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to));
+}
+
+/* Checks the addresses in S: those that relocations tell, and those of fixed programs. */
+static void check_map(struct icf_v *v, const struct elfrw_section *s)
+{
+	uint64_t lo = s->hdr.sh_addr;
+	for (size_t w = icf_v_word_from(&v->words, lo);
+	     w < v->words.word.len && v->words.word.data[w].place - lo < s->hdr.sh_size; w++)
+		check_mapped(v, s, v->words.word.data[w].place - lo, v->words.word.data[w].target);
+	for (uint64_t off = 0; s->hdr.sh_size - off >= 8; off += 8)
+		check_mapped(v, s, off, elfrw_get64(s->data + off));
+}
+
+void icf_v_check_maps(struct icf_v *v)
+{
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++)
+		if (is_map(&v->claim.in.section[i]))
+			check_map(v, &v->claim.in.section[i]);
 }
 
 void icf_v_check_listed(struct icf_v *v)

@@ -2,6 +2,7 @@
 #include "dwarf/calls/vtables.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/lines/lines.h"
+#include <ctype.h>
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,28 @@ static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
 	return NULL;
 }
 
+/* "icfold" and a version, as --version prints it. */
+static bool is_producer(const char *s)
+{
+	if (!s || strncmp(s, "icfold ", 7) != 0)
+		return false;
+	for (s += 7; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("+-.:~_ ()", *s))
+			return false;
+	return true;
+}
+
+/* The unit has no code of its own: a byte that is never executed, or no address. */
+static bool is_one_byte(Dwarf_Die *die)
+{
+	Dwarf_Addr from = 0, to = 0;
+	bool any = dwarf_hasattr(die, DW_AT_low_pc);
+	if (any != (dwarf_hasattr(die, DW_AT_high_pc) != 0))
+		return false;
+	return !any ||
+	       (dwarf_lowpc(die, &from) == 0 && dwarf_highpc(die, &to) == 0 && to - from == 1);
+}
+
 struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 {
 	Dwarf_CU *cu = NULL;
@@ -103,8 +126,8 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 	bool known = true;
 	dwarf_getattrs(&die, known_attribute, &known, 0);
 	d->log->checked[ICF_VC_DIE]++;
-	if (!known || !producer || strncmp(producer, "icfold ", 7) != 0 ||
-	    (language != -1 && !has_language(d->in.dw, language)))
+	if (!known || !is_producer(producer) || dwarf_tag(&die) != DW_TAG_compile_unit ||
+	    !is_one_byte(&die) || (language != -1 && !has_language(d->in.dw, language)))
 		icf_vlog_bad(
 			d->log, ICF_VC_DIE,
 			"artificial unit: expected this program's, in a language of the input, found another");

@@ -182,9 +182,6 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	icf_vseen_deinit(d);
 	icf_vdwarf_close(&d->in);
 	icf_vdwarf_close(&d->out);
-	/* All parts read one mapping; what this one read others need not. */
-	elfrw_image_forget(&d->v->claim.in);
-	elfrw_image_forget(&d->v->claim.out);
 	if (errno != ENOMEM)
 		errno = was;
 	return err;
@@ -266,6 +263,21 @@ static struct elfrw_err *merge_part(struct icf_vdebug *all, struct icf_vdebug *d
 		       : &elfrw_err_nomem;
 }
 
+/* Makes room for the results of the N parts at D: this is one thread's work. */
+static struct elfrw_err *make_room(struct icf_vdebug *all, const struct icf_vdebug *d, size_t n)
+{
+	size_t groups = 0, artificial = 0, owners = 0;
+	for (size_t p = 0; p < n; p++) {
+		groups += d[p].group.v.len;
+		artificial += d[p].artificial.v.len;
+		owners += d[p].owner.len;
+	}
+	return VEC_RESERVE(&all->group.v, groups) && VEC_RESERVE(&all->artificial.v, artificial) &&
+			       VEC_RESERVE(&all->owner, owners)
+		       ? NULL
+		       : &elfrw_err_nomem;
+}
+
 /* Checks that need the results of all parts. */
 static struct elfrw_err *check_whole(struct icf_vdebug *all)
 {
@@ -317,6 +329,8 @@ static struct elfrw_err *run_parts(struct comparison *c, struct icf_vplaces *pla
 	all->names = job->part[0].names;
 	cut_units(&c->in, job);
 	struct elfrw_err *err = elfrw_parallel(v->threads, job->n + 1, check_part, job);
+	if (!err)
+		err = make_room(all, job->part, job->n);
 	for (size_t p = 0; p < job->n; p++) {
 		struct elfrw_err *e = merge_part(all, &job->part[p], &place[p]);
 		if (err)
@@ -376,6 +390,12 @@ static bool check_sections(struct icf_v *v)
 				     "section: %s: expected in the output, found nothing",
 				     v->claim.in.section[i].name);
 	}
+	for (uint32_t i = 1; i < v->claim.in.n_sections && !any && icf_v_has_debug(&v->claim.in);
+	     i++)
+		if (icf_v_is_debug_name(v->claim.in.section[i].name) && v->claim.to_out[i])
+			icf_vlog_bad(&v->log, ICF_VC_SECTION,
+				     "section: %s: expected nothing without .debug_info, found it",
+				     v->claim.in.section[i].name);
 	return any;
 }
 
@@ -407,6 +427,12 @@ static struct elfrw_err *compare_units(struct comparison *c, struct icf_vplaces 
 	return check_calls(&c->job);
 }
 
+static void forget_section(const struct icf_v *v, const char *name)
+{
+	elfrw_image_forget_section(&v->claim.in, name);
+	elfrw_image_forget_section(&v->claim.out, name);
+}
+
 struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 {
 	struct icf_vplaces place[MAX_PARTS] = { 0 };
@@ -415,9 +441,9 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 							      : MAX_PARTS;
 	c.job = (struct job){ .v = v, .in = &c.in, .out = &c.out };
 	struct elfrw_err *err = compare_units(&c, place);
-	/* The symbolizer maps the files itself. */
-	elfrw_image_forget(&v->claim.in);
-	elfrw_image_forget(&v->claim.out);
+	/* No symbolizer reads the places of variables. */
+	forget_section(v, ".debug_loclists");
+	forget_section(v, ".debug_loc");
 	if (!err)
 		err = icf_v_check_symbolize(v, place, c.n_parts, c.job.decided,
 					    &(struct icf_vaside){ finish, &c });

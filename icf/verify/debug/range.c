@@ -316,7 +316,10 @@ static bool expect_ranges(struct icf_vdebug *d, struct ranges *r)
 	ptrdiff_t off = 0;
 	while ((off = dwarf_ranges(r->a, off, &base, &lo, &hi)) > 0) {
 		r->n++;
-		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_in_exec(&d->v->claim, lo)))
+		/* A function without code may be the last one. */
+		const bool code = icf_v_in_exec(&d->v->claim, lo) ||
+				  (lo >= hi && icf_v_in_end(&d->v->claim, lo));
+		if (r->dead || ((lo < hi || empties_count(d)) && !code))
 			add_range(d, &r->dead_in, lo, hi);
 		if (lo >= hi || r->dead || !icf_v_in_exec(&d->v->claim, lo))
 			continue;
@@ -338,10 +341,11 @@ static const char *read_ranges(struct icf_vdebug *d, struct ranges *r)
 	while ((off = dwarf_ranges(r->b, off, &base, &lo, &hi)) > 0) {
 		r->n++;
 		bool counts = lo < hi || (empties_count(d) && !is_removed(d, r->a, lo));
-		if (r->dead || (counts && !icf_v_out_exec(&d->v->claim, lo)))
+		const bool code = icf_v_out_exec(&d->v->claim, lo) ||
+				  (lo >= hi && icf_v_out_end(&d->v->claim, lo));
+		if (r->dead || (counts && !code))
 			add_range(d, &r->dead_out, lo, hi);
-		if (lo >= hi && !r->dead && icf_v_out_exec(&d->v->claim, lo) &&
-		    (lo > hi || !is_image(d, r->a, lo))) {
+		if (lo >= hi && !r->dead && code && (lo > hi || !is_image(d, r->a, lo))) {
 			snprintf(
 				r->buf, sizeof r->buf,
 				"expected empty ranges where the input's begin, found 0x%llx to 0x%llx",

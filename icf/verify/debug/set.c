@@ -208,6 +208,9 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	}
 	if (icf_vd_end(v, a, &r) && r == b)
 		return true;
-	/* Between two units: no place in the output, unless it is a place there. */
-	return icf_v_out_exec(&v->claim, b) || !b;
+	/* Between two units: no place in the output, unless it is a place there, or the section's
+	 * end, if all that follows is folded. */
+	size_t i = LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end <= a);
+	return icf_v_out_exec(&v->claim, b) || !b ||
+	       (i < v->claim.exec.len && b == v->claim.exec.data[i].new_end);
 }

@@ -400,7 +400,8 @@ static bool read_attrs(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 void icf_vdie_enter(const struct icf_vdebug *d, struct icf_vdie_pair *p, uint64_t lo)
 {
 	p->folded = ICF_V_NONE;
-	p->dead = !icf_v_in_exec(&d->v->claim, lo);
+	/* A function without code may be the last one. */
+	p->dead = !icf_v_in_exec(&d->v->claim, lo) && !icf_v_in_end(&d->v->claim, lo);
 	uint32_t u = icf_v_find(&d->v->claim, lo);
 	if (!p->dead && u != ICF_V_NONE && (d->v->claim.unit.data[u].flags & ICF_V_FOLDED))
 		p->folded = u;

@@ -17,6 +17,21 @@ static bool may_be_dropped(const struct elfrw_section *s)
 		strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0);
 }
 
+/* Debug information may need forms of addresses that IN did not use, and the record of folding. */
+static bool may_be_added(const struct elfrw_section *s)
+{
+	static const char *const name[] = {
+		".debug_abbrev",   ".debug_addr",  ".debug_aranges",  ".debug_info",
+		".debug_line",     ".debug_loc",   ".debug_loclists", ".debug_ranges",
+		".debug_rnglists", ".debug_str",   ".debug_line_str", ".debug_icfold",
+		".debug_dcall",    ".debug_vcall", ".gnu_debuglink"
+	};
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		if (strcmp(s->name, name[i]) == 0)
+			return !(s->hdr.sh_flags & SHF_ALLOC);
+	return false;
+}
+
 /* Reads a compressed section's header; *ALIGN: the alignment of its bytes.  (gABI, "Section
  * Compression") */
 static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, uint64_t *align,
@@ -164,9 +179,7 @@ void icf_vfile_sections(const struct icf_vclaim *c, struct icf_vlog *log)
 	}
 	for (uint32_t k = 1; k < c->out.n_sections; k++) {
 		const struct elfrw_section *b = &c->out.section[k];
-		bool may_be_added =
-			icf_v_is_debug_name(b->name) || strcmp(b->name, ".gnu_debuglink") == 0;
-		if (!c->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !may_be_added))
+		if (!c->from_out[k] && !may_be_added(b))
 			icf_vlog_bad(
 				log, ICF_VC_SECTION,
 				"section: %s: expected only sections of the input and debug information, found a new one",

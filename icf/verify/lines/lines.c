@@ -148,7 +148,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		bool prev_gone = p && is_gone(p, alias);
 		/* At its very end, without code of its own: a folded unit may have the row in its
 		 * sequence. */
-		if (p && prev != u && icf_vlines_grouped(v, prev)) {
+		if (p && prev != u && icf_vlines_grouped(v, prev) && !row.alone) {
 			struct icf_vrow last = row;
 			last.addr = p->body + (va - p->old);
 			last.unit = prev;
@@ -165,13 +165,13 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			continue;
 		}
 		const struct icf_vunit *x = &v->claim.unit.data[u];
-		bool gone = is_gone(x, alias);
+		const bool gone = is_gone(x, alias);
 		row.addr = x->body + (va - x->old);
 		row.unit = u;
 		s->in.v.data[i].unit = u;
 		if (!icf_vplace_add(&d->place, u, va - x->old, ICF_VP_ROW))
 			s->want.nomem = true;
-		if (icf_vlines_grouped(v, u)) {
+		if (icf_vlines_grouped(v, u) && !row.alone) {
 			row.optional = prev != u && p && !s->in.told;
 			icf_vrows_keep(d, &d->group, row);
 			row.optional = false;
@@ -237,6 +237,58 @@ static bool same_line(const struct icf_vrow *a, const struct icf_vrow *b)
 	return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0;
 }
 
+/* The first end in ROWS, from *AT on, of a sequence that has no row before it, in order of
+ * addresses; NULL: no more.  Its rows, if it has any, are at the same address and cover nothing. */
+static const struct icf_vrow *next_empty(const struct icf_vrows *rows, size_t *at)
+{
+	bool open = *at && !(rows->v.data[*at - 1].flags & ICF_VROW_END);
+	while (*at < rows->v.len) {
+		const struct icf_vrow *r = &rows->v.data[(*at)++];
+		if ((r->flags & ICF_VROW_END) && !open)
+			return r;
+		open = !(r->flags & ICF_VROW_END);
+	}
+	return NULL;
+}
+
+/* Does each sequence of OUT cover something?  Not if sequences of IN do not, or overlap. */
+static void check_empty(struct icf_vdebug *d, uint64_t cu, const struct sorting *s)
+{
+	const struct icf_vrow *r;
+	size_t in = 0, out = 0;
+	char text[400];
+	bool any = next_empty(&s->in, &in) != NULL;
+	while (d->policy != DWR_FOLDED_ALIAS && (r = next_empty(&s->out, &out))) {
+		uint32_t t = icf_v_find_thunk(&d->v->claim, r->addr);
+		if (!icf_v_out_exec(&d->v->claim, r->addr) ||
+		    (any && (t == ICF_V_NONE || d->v->claim.unit.data[t].entry != r->addr)))
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_LINE,
+			     "end: unit 0x%llx: expected a sequence that covers code, found %s",
+			     ICF_VX(cu), icf_vrow_show(r, text));
+	}
+}
+
+/* The end ROW of a sequence of OUT. */
+static void check_end(struct icf_vdebug *d, uint64_t cu, const struct sorting *s,
+		      const struct icf_vrow *row)
+{
+	const struct icf_v *v = d->v;
+	char text[400];
+	/* Its rows are compared. */
+	if (row->alone || !icf_v_out_exec(&v->claim, row->addr - 1))
+		return;
+	if (!is_end(v, s, row->addr))
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"end: unit 0x%llx: expected sequences to end with their functions, found %s",
+			ICF_VX(cu), icf_vrow_show(row, text));
+	else if (d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, row))
+		icf_vlog_bad(d->log, ICF_VC_LINE,
+			     "end: unit 0x%llx: expected the line of the row before, found %s",
+			     ICF_VX(cu), icf_vrow_show(row, text));
+}
+
 /* Sorts the rows of OUT into those inside of units, at their starts, and in thunks. */
 static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -245,20 +297,10 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	uint32_t u = ICF_V_NONE;
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
-		if ((row.flags & ICF_VROW_END) && icf_v_out_exec(&v->claim, row.addr - 1) &&
-		    !is_end(v, s, row.addr))
-			icf_vlog_bad(
-				d->log, ICF_VC_LINE,
-				"end: unit 0x%llx: expected sequences to end with their functions, found %s",
-				ICF_VX(cu), icf_vrow_show(&row, text));
-		else if ((row.flags & ICF_VROW_END) && icf_v_out_exec(&v->claim, row.addr - 1) &&
-			 d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
-			icf_vlog_bad(
-				d->log, ICF_VC_LINE,
-				"end: unit 0x%llx: expected the line of the row before, found %s",
-				ICF_VX(cu), icf_vrow_show(&row, text));
-		if (row.flags & ICF_VROW_END)
+		if (row.flags & ICF_VROW_END) {
+			check_end(d, cu, s, &row);
 			continue;
+		}
 		/* Mostly in the unit of the row before; a unit is in code. */
 		if (u == ICF_V_NONE ||
 		    row.addr - v->claim.unit.data[u].body >=
@@ -483,6 +525,7 @@ static void compare_tables(struct icf_vdebug *d, uint64_t cu, struct sorting *s,
 		return;
 	}
 	check_lengths(d, cu, &s->in, &s->out);
+	check_empty(d, cu, s);
 	sort_rows(d, cu, s);
 	compare(d, cu, &s->want, &s->have);
 	compare_edges(d, cu, s);

@@ -14,6 +14,7 @@ struct icf_vrow {
 	uint32_t order; /* among the rows of its list */
 	bool optional, used;
 	bool empty; /* it stands at the end of its sequence and covers nothing */
+	bool alone; /* so do all rows of its sequence: a function without code; also its end */
 	bool first; /* the first of its sequence at the address; known only at the start of a
 		       function with a thunk */
 };

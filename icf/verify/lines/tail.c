@@ -17,7 +17,7 @@ struct row {
 	uint64_t addr;
 	size_t order;
 	int line;
-	bool end, empty, first;
+	bool end, empty, alone, first;
 };
 
 struct walk {
@@ -63,13 +63,15 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 	}
 	while (i > w->from && w->row.data[i - 1].addr == addr)
 		i--;
-	/* A sequence of only empty rows is a function without code; it stays. */
-	if (i > w->from && i < last) {
+	if (i < last)
 		look_at(w, addr);
-		for (; i < last; i++) {
-			w->row.data[i].empty = true;
-			w->row.data[i].first = false;
-		}
+	/* A sequence of only empty rows is a function without code; it stays. */
+	const bool alone = i == w->from;
+	w->row.data[last].alone = alone && i < last;
+	for (; i < last; i++) {
+		w->row.data[i].alone = alone;
+		w->row.data[i].empty = !alone;
+		w->row.data[i].first &= alone;
 	}
 	w->from = w->row.len;
 }
@@ -178,8 +180,13 @@ static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 	if (lo + n < rows->v.len && rows->v.data[lo + n].addr == r->addr)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		rows->v.data[lo + i].empty = r[i].empty;
-		rows->v.data[lo + i].first = r[i].first;
+		struct icf_vrow *have = &rows->v.data[lo + i];
+		have->empty = r[i].empty;
+		have->alone = r[i].alone;
+		have->first = r[i].first;
+		/* The end of its sequence is at the same address. */
+		if ((r[i].empty || r[i].alone) && !r[i].end)
+			have->flags &= ~(unsigned)ICF_VROW_END;
 	}
 	return true;
 }
