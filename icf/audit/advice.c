@@ -74,10 +74,8 @@ unsigned icf_audit_advise(const struct icf_audit *a, struct icf_advice *ret)
 {
 	const uint64_t all = a->total[ICF_AUDIT_ALL].text_after,
 		       safe = a->total[ICF_AUDIT_SAFE].text_after;
-	struct icf_advice *x = calloc(4, sizeof *x);
+	struct icf_advice x[4] = { 0 };
 	unsigned n = 0;
-	if (!x)
-		return 0;
 	add(a, &x[n++], safe, "Fold the identical functions", "--icf=safe");
 	if (all < safe)
 		add(a, &x[n++], all,
@@ -90,9 +88,7 @@ unsigned icf_audit_advise(const struct icf_audit *a, struct icf_advice *ret)
 		    "Remove the functions that nothing uses, and fold the identical ones",
 		    "--gc-functions --icf=safe");
 	}
-	n = icf_advice_best(x, n, ret);
-	free(x);
-	return n;
+	return icf_advice_best(x, n, ret);
 }
 
 void icf_advice_text(FILE *f, const struct icf_advice *a, unsigned n)

@@ -369,10 +369,9 @@ static void put_totals(struct page *p, int m)
 
 static void put_advice(struct page *p)
 {
-	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
+	struct icf_advice x[ICF_ADVICE];
 	fputc(',', p->f);
-	icf_advice_json(p->f, x, x ? icf_audit_advise(p->a, x) : 0);
-	free(x);
+	icf_advice_json(p->f, x, icf_audit_advise(p->a, x));
 }
 
 static struct elfrw_err *put_data(FILE *f, void *ctx)

@@ -5,7 +5,6 @@
 #include "icf/audit/audit.h"
 #include "icf/cli/version.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 void icf_put_json(FILE *f, const char *text)
@@ -226,11 +225,10 @@ static struct elfrw_err *put_unused(FILE *f, const struct icf_audit *a,
 
 static void put_advice(FILE *f, const struct icf_audit *a)
 {
-	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
+	struct icf_advice x[ICF_ADVICE];
 	fputs("  ", f);
-	icf_advice_json(f, x, x ? icf_audit_advise(a, x) : 0);
+	icf_advice_json(f, x, icf_audit_advise(a, x));
 	fputs(",\n", f);
-	free(x);
 }
 
 struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,

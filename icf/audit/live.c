@@ -260,8 +260,9 @@ static struct kind root_kind(const struct live *l, const struct icf_use *use)
 static enum icf_reason unit_reason(const struct live *l, uint32_t i, const struct icf_use *use)
 {
 	enum icf_reason r = l->prog->unit.data[i].reason;
-	bool says = r == ICF_NOT_UNDERSTOOD || r == ICF_DATA_AMONG_CODE || r == ICF_NEAR_OPAQUE ||
-		    r == ICF_GLUED || r == ICF_NOT_A_FUNCTION || r == ICF_UNWIND;
+	bool says = r == ICF_NOT_UNDERSTOOD || r == ICF_WRITABLE_CODE || r == ICF_DATA_AMONG_CODE ||
+		    r == ICF_NEAR_OPAQUE || r == ICF_GLUED || r == ICF_NOT_A_FUNCTION ||
+		    r == ICF_UNWIND;
 	return (use->kind == ICF_USE_PINNED || use->kind == ICF_USE_NO_FUNCTION) && says ? r
 											 : ICF_OK;
 }

@@ -1,6 +1,7 @@
 /* page.c: the HTML reports.  Their parts are included from icf/audit/page/ by the assembler.  The
  * paths are relative to the folder that the compiler runs in: the top of the source tree. */
 #include "icf/audit/page.h"
+#include "elfrw/base/memstream.h"
 #include "elfrw/base/newfile.h"
 #include "elfrw/base/printable.h"
 #include <string.h>
@@ -82,10 +83,7 @@ struct elfrw_err *icf_page_write(const char *path, const struct icf_page *page)
 	size_t size = 0;
 	FILE *f = open_memstream(&data, &size);
 	struct elfrw_err *err = f ? put_page(f, page) : &elfrw_err_nomem;
-	bool bad = f && ferror(f);
-	if (f && fclose(f) != 0)
-		bad = true;
-	if (!err && bad)
+	if (f && !elfrw_memstream_close(f, &data) && !err)
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = save(path, data, size);

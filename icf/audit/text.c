@@ -3,7 +3,6 @@
 #include "icf/audit/audit.h"
 #include "icf/audit/name.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_COLUMNS 96
@@ -370,9 +369,8 @@ static struct elfrw_err *print_unused(FILE *f, const struct icf_audit *a,
 
 static void print_advice(FILE *f, const struct icf_audit *a)
 {
-	struct icf_advice *x = calloc(ICF_ADVICE, sizeof *x);
-	icf_advice_text(f, x, x ? icf_audit_advise(a, x) : 0);
-	free(x);
+	struct icf_advice x[ICF_ADVICE];
+	icf_advice_text(f, x, icf_audit_advise(a, x));
 }
 
 struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,

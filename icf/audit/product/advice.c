@@ -6,7 +6,6 @@
 #include "icf/audit/product/advice.h"
 #include "icf/audit/product/order.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FEW        4 /* files of a command */
@@ -163,16 +162,11 @@ static void advise_copies(const struct icf_product *p, struct icf_advice *a)
 
 unsigned icf_product_advise(const struct icf_product *p, struct icf_advice *ret)
 {
-	struct icf_advice *all = calloc(5, sizeof *all);
-	unsigned n = 0;
-	if (!all)
-		return 0;
+	struct icf_advice all[5] = { 0 };
 	advise_files(p, &all[0], false);
 	advise_files(p, &all[1], true);
 	advise_library(p, &all[2]);
 	advise_pair(p, &all[3]);
 	advise_copies(p, &all[4]);
-	n = icf_advice_best(all, 5, ret);
-	free(all);
-	return n;
+	return icf_advice_best(all, 5, ret);
 }

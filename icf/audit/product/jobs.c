@@ -1,19 +1,20 @@
 /* jobs.c: see jobs.h.
  *
  * The largest files come first, so that no large one is left for the end, and small ones go to a
- * process several at a time, since a process costs about a millisecond.  As many processes run as
- * there are threads to be used, but no more than their expected memory has room for.  A file that
- * needs more than expected is tried once more, alone and with all of the memory.
+ * process several at a time: a process costs milliseconds, most of them for memory that the system
+ * clears and takes back, which the next file of the same process uses again.  As many processes run
+ * as there are threads to be used, but no more than their expected memory has room for.  A file
+ * that needs more than expected is tried once more, alone and with all of the memory.
  *
  * A process writes the functions of its files to the spool, where an offset that all processes
  * share says which part is free, and a message of fixed size to its pipe. */
 #include "icf/audit/product/jobs.h"
+#include "elfrw/base/heap.h"
 #include "icf/audit/product/analyse.h"
 #include "icf/audit/product/archive.h"
 #include "icf/audit/product/collect.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -26,11 +27,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BATCH       24          /* most files of one process */
-#define BATCH_BYTES (512 << 10) /* of the files of one process, if they are several */
+#define BATCH       256         /* most files of one process */
+#define BATCH_LEAST (512 << 10) /* bytes */
+#define BATCH_MOST  (16 << 20)
 #define MAX_JOBS    64
 #define WHY         480
-#define KEPT        (256 << 20) /* bytes of freed memory that a process keeps */
 
 /* Memory that the analysis of a file of SIZE bytes may be expected to take.  Programs of this
  * machine take 3 times their size, a few with little else than code 4 times. */
@@ -60,6 +61,7 @@ struct run {
 	_Atomic uint64_t *end; /* of the spool; shared with the processes */
 	VEC(uint32_t) queue;   /* files that wait, the next one last */
 	VEC(uint32_t) again;   /* files that need all of the memory */
+	uint64_t waiting;      /* bytes of the files in queue */
 	struct job job[MAX_JOBS];
 	unsigned n_jobs, threads;
 	uint64_t memory; /* of the jobs that run */
@@ -122,10 +124,7 @@ static void work(const struct run *r, const struct job *job, int pipe)
 	setrlimit(RLIMIT_DATA, &limit);
 	limit = (struct rlimit){ 0, 0 };
 	setrlimit(RLIMIT_CORE, &limit);
-	/* The process is short: what one stage frees the next one takes, and pages that go back to
-	 * the system come again as zeros. */
-	mallopt(M_TRIM_THRESHOLD, KEPT);
-	mallopt(M_MMAP_THRESHOLD, KEPT / 8);
+	elfrw_heap_reserve(job->memory / 2);
 	for (uint32_t k = 0; k < job->n; k++) {
 		struct message m;
 		analyse(r, job->id[k], &m);
@@ -152,6 +151,16 @@ static void show_progress(struct run *r)
 	fflush(f);
 	r->width = n;
 	r->shown = now;
+}
+
+static struct elfrw_err *enqueue(struct run *r, uint32_t file)
+{
+	uint32_t *q = VEC_PUSH(&r->queue);
+	if (!q)
+		return &elfrw_err_nomem;
+	*q = file;
+	r->waiting += r->p->file.data[file].size;
+	return NULL;
 }
 
 static void close_member(struct icf_product_file *f)
@@ -199,13 +208,8 @@ static struct elfrw_err *end_job(struct run *r, struct job *job)
 						WTERMSIG(status), strsignal(WTERMSIG(status)))
 			      : icf_product_bad(f, "its analysis ended early");
 	}
-	for (uint32_t k = job->reported + 1; k < job->n && !err; k++) {
-		uint32_t *q = VEC_PUSH(&r->queue);
-		if (q)
-			*q = job->id[k];
-		else
-			err = &elfrw_err_nomem;
-	}
+	for (uint32_t k = job->reported + 1; k < job->n && !err; k++)
+		err = enqueue(r, job->id[k]);
 	r->memory -= job->memory;
 	*job = r->job[--r->n_jobs];
 	return err;
@@ -234,10 +238,19 @@ static struct elfrw_err *start_job(struct run *r, struct job *job)
 	return NULL;
 }
 
+/* The bytes that one of several processes may take at once: towards the end less, so that all end
+ * at about the same time. */
+static uint64_t batch_bytes(const struct run *r)
+{
+	const uint64_t share = r->waiting / (4 * r->threads);
+	return share < BATCH_LEAST ? BATCH_LEAST : share > BATCH_MOST ? BATCH_MOST : share;
+}
+
 /* Starts the next job if there is room for it. */
 static struct elfrw_err *start_next(struct run *r, bool *started)
 {
 	struct job job = { .pid = 0 };
+	const uint64_t most = batch_bytes(r);
 	uint64_t bytes = 0;
 	*started = false;
 	if (!r->queue.len && r->again.len && !r->n_jobs) {
@@ -254,11 +267,13 @@ static struct elfrw_err *start_next(struct run *r, bool *started)
 			return NULL;
 		while (r->queue.len && job.n < BATCH) {
 			uint32_t id = r->queue.data[r->queue.len - 1];
-			bytes += r->p->file.data[id].size;
-			if (job.n && bytes > BATCH_BYTES)
+			const uint64_t size = r->p->file.data[id].size;
+			bytes += size;
+			if (job.n && bytes > most)
 				break;
 			job.id[job.n++] = id;
 			r->queue.len--;
+			r->waiting -= size;
 		}
 	} else
 		return NULL;
@@ -305,8 +320,7 @@ static struct elfrw_err *next_member(struct run *r)
 	free(name);
 	if (f && m.package[0] && !(f->package = strdup(m.package)))
 		f = NULL;
-	uint32_t *q = f && m.fd >= 0 ? VEC_PUSH(&r->queue) : NULL;
-	if (!f || (m.fd >= 0 && !q)) {
+	if (!f) {
 		if (m.fd >= 0)
 			close(m.fd);
 		return &elfrw_err_nomem;
@@ -314,8 +328,8 @@ static struct elfrw_err *next_member(struct run *r)
 	f->rel = at < strlen(f->name) ? at : 0;
 	f->size = m.size;
 	f->fd = m.fd;
-	if (q)
-		*q = (uint32_t)(p->file.len - 1);
+	if (m.fd >= 0)
+		ELFRW_TRY(enqueue(r, (uint32_t)(p->file.len - 1)));
 	return m.error[0] ? icf_product_bad(f, "%s", m.error) : NULL;
 }
 
@@ -379,10 +393,7 @@ static struct elfrw_err *fill_queue(struct run *r)
 	for (size_t k = 0; k < r->p->file.len; k++) {
 		if (r->p->file.data[k].state != ICF_FILE_WAITS)
 			continue;
-		uint32_t *q = VEC_PUSH(&r->queue);
-		if (!q)
-			return &elfrw_err_nomem;
-		*q = (uint32_t)k;
+		ELFRW_TRY(enqueue(r, (uint32_t)k));
 	}
 	if (r->queue.len)
 		qsort_r(r->queue.data, r->queue.len, sizeof *r->queue.data, size_order,

@@ -85,11 +85,10 @@ static void put_files(FILE *f, const struct icf_product *p, const struct icf_aud
 
 static void put_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	struct icf_advice a[ICF_ADVICE];
 	fputs("  ", f);
-	icf_advice_json(f, a, a ? icf_product_advise(p, a) : 0);
+	icf_advice_json(f, a, icf_product_advise(p, a));
 	fputs(",\n", f);
-	free(a);
 }
 
 static void put_groups(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)

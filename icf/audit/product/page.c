@@ -9,7 +9,6 @@
 #include "icf/audit/product/order.h"
 #include "icf/cli/version.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_GROUPS 3000
@@ -53,10 +52,9 @@ static void put_totals(FILE *f, const struct icf_product *p)
 
 static void put_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
+	struct icf_advice a[ICF_ADVICE];
 	fputc(',', f);
-	icf_advice_json(f, a, a ? icf_product_advise(p, a) : 0);
-	free(a);
+	icf_advice_json(f, a, icf_product_advise(p, a));
 }
 
 /* All files, so that their numbers are those of the product. */

@@ -38,9 +38,8 @@ static void print_totals(FILE *f, const struct icf_product *p)
 
 static void print_advice(FILE *f, const struct icf_product *p)
 {
-	struct icf_advice *a = calloc(ICF_ADVICE, sizeof *a);
-	icf_advice_text(f, a, a ? icf_product_advise(p, a) : 0);
-	free(a);
+	struct icf_advice a[ICF_ADVICE];
+	icf_advice_text(f, a, icf_product_advise(p, a));
 }
 
 static void print_files(FILE *f, const struct icf_product *p, const struct icf_audit_options *opt)
