@@ -1,7 +1,10 @@
 /* pipeline.c: load -> units -> references -> partition -> plan -> apply, one direction only. */
 #include "icf/pipeline.h"
+#include "elfrw/base/heap.h"
+#include "elfrw/base/parallel.h"
 #include "elfrw/pair.h"
 #include "elfrw/tail.h"
+#include "icf/apply/call_query.h"
 #include "icf/apply/debug.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "icf/apply/debuglink.h"
@@ -9,7 +12,6 @@
 #include "icf/fold/unloaded.h"
 #include "icf/fold/unused.h"
 #include "icf/refs/pool.h"
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -79,6 +81,10 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		    strcmp(s->name, ".note.go.buildid") == 0)
 			return elfrw_error(
 				"is a Go program: its function tables (%s) cannot be rewritten",
+				s->name);
+		if (strcmp(s->name, ".svm_heap") == 0)
+			return elfrw_error(
+				"is a native image of Java: its heap (%s) holds distances in code that nothing describes",
 				s->name);
 		if (strcmp(s->name, ".sframe") == 0)
 			return elfrw_error_at(s->name, 0,
@@ -240,12 +246,16 @@ static const struct stage planning[] = {
 	{ "partition, plan", make_plan },
 };
 
-static struct elfrw_err *apply_unwind(const struct job *job)
+static struct elfrw_err *start(const struct job *job)
 {
 	/* Planning has read most of the file; the rest reads the half that it needs. */
 	elfrw_image_forget(&job->run->img);
 	ELFRW_TRY(elfrw_output_init(&job->run->out, &job->run->img));
-	ELFRW_TRY(icf_apply_drops(job->apply));
+	return icf_apply_drops(job->apply);
+}
+
+static struct elfrw_err *apply_unwind(const struct job *job)
+{
 	return icf_apply_unwind(job->apply);
 }
 
@@ -259,9 +269,52 @@ static struct elfrw_err *apply_data(const struct job *job)
 	return icf_apply_data(job->apply);
 }
 
+static struct elfrw_err *query_calls(const struct job *job)
+{
+	return icf_apply_query(job->apply);
+}
+
 static struct elfrw_err *apply_debug(const struct job *job)
 {
 	return icf_apply_debug(job->apply);
+}
+
+/* Stages that are run beside others. */
+struct lane {
+	const struct job *job;
+	const struct stage *stage;
+	size_t n;
+};
+
+static const struct stage code_lane[] = {
+	{ "apply unwind", apply_unwind },
+	{ "apply code", apply_code },
+	{ "apply data", apply_data },
+};
+static const struct stage debug_lane[] = {
+	{ "find calls", query_calls },
+	{ "apply debug", apply_debug },
+};
+
+/* Runs lane I of ARG, an array of lanes. */
+static struct elfrw_err *run_lane(void *arg, size_t i)
+{
+	const struct lane *l = (const struct lane *)arg + i;
+	for (size_t k = 0; k < l->n; k++) {
+		ELFRW_TRY(l->stage[k].run(l->job));
+		if (i == 0 && l->job->apply->no_room)
+			break;
+	}
+	return NULL;
+}
+
+/* Code and data are mostly one thread's work; the debug information does not depend on them. */
+static struct elfrw_err *apply_lanes(const struct job *job)
+{
+	struct lane lane[] = { { job, code_lane, sizeof code_lane / sizeof *code_lane },
+			       { job, debug_lane, sizeof debug_lane / sizeof *debug_lane } };
+	ELFRW_TRY(elfrw_parallel(job->opt->threads, 2, run_lane, lane));
+	return icf_take_debug(job->apply);
 }
 
 static struct elfrw_err *apply_calls(const struct job *job)
@@ -288,12 +341,8 @@ static struct elfrw_err *lay_out(const struct job *job)
 }
 
 static const struct stage applying[] = {
-	{ "apply unwind", apply_unwind },
-	{ "apply code", apply_code },
-	{ "apply data", apply_data },
-	{ "apply debug", apply_debug },
-	{ "apply calls", apply_calls },
-	{ "apply symbols", apply_symbols },
+	{ "apply drops", start },       { "apply code, debug", apply_lanes },
+	{ "apply calls", apply_calls }, { "apply symbols", apply_symbols },
 	{ "layout", lay_out },
 };
 
@@ -302,7 +351,11 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 {
 	const struct job job = { run, opt, a };
 	*a = (struct icf_apply){
-		.prog = &run->prog, .plan = &run->plan, .opt = opt, .out = &run->out
+		.prog = &run->prog,
+		.plan = &run->plan,
+		.opt = opt,
+		.out = &run->out,
+		.room = &run->room,
 	};
 	ELFRW_TRY(run_stages(&job, applying, sizeof applying / sizeof *applying));
 	if (a->no_room)
@@ -315,7 +368,7 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	return NULL;
 }
 
-struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt)
+static struct elfrw_err *open_input(struct icf_run *run, const struct icf_options *opt)
 {
 	struct icf_clock t = icf_now();
 	if (opt->debug_file && !(run->debug_file = strdup(opt->debug_file)))
@@ -330,14 +383,30 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	else
 		ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
 	icf_pass_done(run, "open", t);
-	const struct job job = { run, opt, NULL };
-	return run_stages(&job, planning, sizeof planning / sizeof *planning);
+	return NULL;
+}
+
+/* Plans (I = 0), or gets the memory for what is done next; ARG: a struct job. */
+static struct elfrw_err *plan_or_prepare(void *arg, size_t i)
+{
+	const struct job *job = arg;
+	return i == 0 ? run_stages(job, planning, sizeof planning / sizeof *planning)
+		      : dwr_rewrite_room_make(&job->run->img, &job->run->room);
+}
+
+struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt)
+{
+	struct job job = { run, opt, NULL };
+	ELFRW_TRY(open_input(run, opt));
+	return plan_or_prepare(&job, 0);
 }
 
 static void release(struct icf_apply *a)
 {
 	free(a->symbol_index);
+	dwr_rewrite_out_deinit(&a->rewritten);
 	icf_shared_deinit(&a->shared);
+	icf_call_query_deinit(&a->query);
 	free(a->frame_moves.move);
 }
 
@@ -393,9 +462,15 @@ static struct elfrw_err *fold_nothing(struct icf_run *run, const struct icf_opti
 
 struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt)
 {
-	ELFRW_TRY(icf_run_plan(run, opt));
+	struct job job = { run, opt, NULL };
+	const bool ahead = opt->threads > 1 && !opt->strip_debug;
+	ELFRW_TRY(open_input(run, opt));
+	elfrw_heap_reserve(run->img.size / 2);
+	/* Much of planning is one thread's work. */
+	ELFRW_TRY(elfrw_parallel(opt->threads, ahead ? 2 : 1, plan_or_prepare, &job));
 	struct icf_apply a = { 0 };
 	struct elfrw_err *err = apply_fitting(run, opt, &a);
+	dwr_rewrite_room_deinit(&run->room);
 	if (!err && larger(run, opt))
 		err = fold_nothing(run, opt, &a);
 	if (!err)
@@ -417,7 +492,6 @@ void icf_run_release(struct icf_run *run)
 	out->unchanged = unchanged;
 	/* The input stays mapped; forgotten pages are read again when needed. */
 	elfrw_image_forget(&run->img);
-	malloc_trim(0);
 }
 
 void icf_run_deinit(struct icf_run *run)
@@ -425,6 +499,7 @@ void icf_run_deinit(struct icf_run *run)
 	if (run->out.img)
 		elfrw_output_deinit(&run->out);
 	icf_plan_deinit(&run->plan);
+	dwr_rewrite_room_deinit(&run->room);
 	free(run->use);
 	icf_program_deinit(&run->prog);
 	elfrw_image_close(&run->img);

@@ -21,6 +21,7 @@ struct icf_run {
 	bool ask_use;        /* set before the start: fill `use` */
 	struct icf_use *use; /* by unit: why it stays (fold/unused.h); or NULL */
 	struct icf_plan plan;
+	struct dwr_rewrite_room room; /* made while planning; empty once it is used */
 	struct elfrw_output out;
 	struct icf_pass pass[ICF_MAX_PASSES];
 	unsigned n_passes;
@@ -51,8 +52,8 @@ struct icf_clock icf_now(void);
 /* Adds the pass NAME, which began at START, to what --time-passes prints. */
 void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start);
 
-/* Gives back what only the writing of the output needs, once the output is written.  The reports
- * still work. */
+/* Frees what only the writing of the output needs, once the output is written.  The reports still
+ * work. */
 void icf_run_release(struct icf_run *run);
 void icf_run_deinit(struct icf_run *run);
 #endif

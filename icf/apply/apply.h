@@ -2,11 +2,14 @@
  * decides anything. */
 #ifndef ICF_APPLY_APPLY_H
 #define ICF_APPLY_APPLY_H
+#include "dwarf/calls/call_sites.h"
 #include "dwarf/folding.h"
+#include "dwarf/rewrite/rewrite.h"
 #include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/output.h"
 #include "icf/fold/plan.h"
+#include "icf/program/call_scan.h"
 
 /* What icf_apply_debug() reports of functions that share their code. */
 struct icf_shared {
@@ -16,6 +19,18 @@ struct icf_shared {
 	struct dwr_note_die *die;         /* sorted by unit, then DIE; owned */
 	size_t n_dies;
 	bool noted; /* .debug_icfold is in the output */
+};
+
+/* What the call tables need of .debug_info (call_query.h). */
+struct icf_call_query {
+	struct icf_calls found; /* the calls in the code; owned */
+	bool scanned;           /* `found` is filled */
+	const char **name;      /* of functions that may have no DIE of their own; owned array */
+	uint32_t *unit;         /* the same: their units, ascending; owned */
+	size_t n;
+	struct dwr_call_wanted wanted; /* the question */
+	struct dwr_call_found answer;  /* owned */
+	bool answered;
 };
 
 struct icf_apply {
@@ -28,6 +43,9 @@ struct icf_apply {
 	uint64_t n_thunk_bytes;
 	uint64_t note_size; /* of .debug_icfold */
 	struct icf_shared shared;
+	struct icf_call_query query;
+	struct dwr_rewrite_room *room;          /* for the input's .debug_info; borrowed */
+	struct dwr_rewrite_out rewritten;       /* by icf_apply_debug(); owned */
 	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; left out
 						   because the class is uncertain */
 	bool typed;   /* names of folded functions keep their type: relocations are kept */

@@ -9,17 +9,16 @@
  * reader that does not know of these entries never meets one.  A reader that follows tail calls
  * learns which function a jump into shared code meant.
  *
- * The DIEs of shared functions come from the .debug_icfold section just made, so .debug_info is
- * walked again only for indirect calls that the code does not explain, and for functions without a
- * DIE of their own: once for both. */
+ * The DIEs of shared functions come from the .debug_icfold section just made.  What else
+ * .debug_info says, of indirect calls that the code does not explain and of functions without a DIE
+ * of their own, was found when it was rewritten (call_query.h), or is looked for here if it was
+ * not. */
 #include "icf/apply/calls.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
-#include "dwarf/calls/function_names.h"
 #include "dwarf/calls/vtables.h"
 #include "dwarf/return_address.h"
 #include "elfrw/base/search.h"
-#include "icf/program/call_scan.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +38,7 @@ struct named {
 struct nameless {
 	const char *name;
 	uint32_t unit;
+	size_t i; /* in the query */
 };
 
 struct job {
@@ -50,9 +50,10 @@ struct job {
 	uint64_t *die; /* by unit: the function's DIE, 0: none */
 	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in any vtable */
 	bool any_slot;
-	struct dwr_calls in; /* the input's tables */
-	struct icf_calls found;
-	struct dwr_call_sites site;
+	struct dwr_calls in;       /* the input's tables */
+	struct icf_calls found;    /* the query's */
+	struct dwr_call_found own; /* what was looked for here */
+	const struct dwr_call_sites *site;
 	VEC(struct nameless) nameless;
 	VEC(struct lead) lead;       /* sorted by die */
 	VEC(struct named) named;     /* sorted by name */
@@ -105,28 +106,21 @@ static int nameless_order(const void *a, const void *b)
  * name of their own, in the order of the names. */
 static struct elfrw_err *collect_nameless(struct job *j)
 {
-	const struct icf_program *prog = j->a->prog;
-	for (size_t i = 0; i < j->found.call.len; i++)
-		for (unsigned k = 0; k < 2; k++) {
-			uint32_t u =
-				k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
-			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) ||
-			    prog->unit.data[u].sym == ICF_NONE)
-				continue;
-			const char *name = prog->sym.data[prog->unit.data[u].sym].name;
-			if (strchr(name, '.')) /* made by the compiler: a part, a clone */
-				continue;
-			struct nameless *n = VEC_PUSH(&j->nameless);
-			if (!n)
-				return &elfrw_err_nomem;
-			*n = (struct nameless){ name, u };
-		}
+	const struct icf_call_query *q = &j->a->query;
+	for (size_t i = 0; i < q->n; i++) {
+		if (j->die[q->unit[i]])
+			continue;
+		struct nameless *n = VEC_PUSH(&j->nameless);
+		if (!n)
+			return &elfrw_err_nomem;
+		*n = (struct nameless){ q->name[i], q->unit[i], i };
+	}
 	struct nameless *v = j->nameless.data;
 	if (j->nameless.len)
 		qsort(v, j->nameless.len, sizeof *v, nameless_order);
 	size_t n = 0;
 	for (size_t i = 0; i < j->nameless.len; i++)
-		if ((!n || strcmp(v[n - 1].name, v[i].name)) && only_one(prog, v[i].name))
+		if ((!n || strcmp(v[n - 1].name, v[i].name)) && only_one(j->a->prog, v[i].name))
 			v[n++] = v[i];
 	j->nameless.len = n;
 	return NULL;
@@ -135,24 +129,17 @@ static struct elfrw_err *collect_nameless(struct job *j)
 /* Reads the call sites of indirect calls, and finds the declarations of nameless functions. */
 static struct elfrw_err *read_sites(struct job *j)
 {
-	const size_t n = j->nameless.len;
-	const char **name = calloc(n + 1, sizeof *name);
-	struct dwr_function_names names = { 0 };
-	struct elfrw_err *err = name ? NULL : &elfrw_err_nomem;
-	for (size_t i = 0; i < n && !err; i++)
-		name[i] = j->nameless.data[i].name;
-	if (!err && n)
-		err = dwr_function_names_init(&names, &j->secs, name, n);
-	const struct dwr_call_wanted wanted = { j->found.indirect.data, j->found.indirect.len,
-						n ? &names : NULL };
-	if (!err)
-		err = dwr_call_sites_read(&j->secs, &j->units, &wanted, j->a->opt->threads,
-					  &j->site);
-	for (size_t i = 0; i < n && !err; i++)
-		j->die[j->nameless.data[i].unit] = dwr_function_names_die(&names, i);
-	dwr_function_names_deinit(&names);
-	free(name);
-	return err;
+	const struct icf_call_query *q = &j->a->query;
+	const struct dwr_call_found *found = &q->answer;
+	if (!q->answered) {
+		found = &j->own;
+		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, &q->wanted, j->a->opt->threads,
+					      &j->own));
+	}
+	j->site = &found->site;
+	for (size_t i = 0; i < j->nameless.len; i++)
+		j->die[j->nameless.data[i].unit] = found->die[j->nameless.data[i].i];
+	return NULL;
 }
 
 /* Collects the slots that hold a shared function. */
@@ -389,8 +376,8 @@ static struct elfrw_err *take_input(struct job *j, struct dwr_abbrev_table *tabl
 static struct elfrw_err *take_sites(struct job *j, struct dwr_abbrev_table *table)
 {
 	size_t before = j->dcall.len + j->vcall.len;
-	for (size_t i = 0; i < j->site.len; i++) {
-		const struct dwr_call_site *s = &j->site.data[i];
+	for (size_t i = 0; j->site && i < j->site->len; i++) {
+		const struct dwr_call_site *s = &j->site->data[i];
 		uint64_t die = 0;
 		if (s->origin)
 			ELFRW_TRY(resolve(j, table, s->origin, &die));
@@ -464,14 +451,19 @@ static struct elfrw_err *run(struct job *j)
 		return NULL;
 	ELFRW_TRY(collect_dies(j));
 	ELFRW_TRY(collect_slots(j));
-	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, shares, a->opt->threads, &j->found));
+	if (!a->query.scanned)
+		ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, false, a->opt->threads,
+					 &a->query.found));
+	j->found = a->query.found;
+	if (!shares)
+		j->found.indirect.len = j->found.vcall.len = 0;
 	ELFRW_TRY(collect_nameless(j));
 	if (had || j->found.indirect.len || j->nameless.len) {
 		ELFRW_TRY(open_info(j));
 		ELFRW_TRY(read_sites(j));
 		if (had || j->found.indirect.len)
 			ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
-		if (j->in.dcall.len || j->site.len)
+		if (j->in.dcall.len || (j->site && j->site->len))
 			ELFRW_TRY(collect_leads(j));
 	}
 	ELFRW_TRY(take_found(j));
@@ -496,8 +488,7 @@ struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *st
 	dwr_sections_deinit(&j->secs);
 	dwr_units_deinit(&j->units);
 	dwr_calls_deinit(&j->in);
-	icf_calls_deinit(&j->found);
-	free(j->site.data);
+	dwr_call_found_deinit(&j->own);
 	free(j->die);
 	VEC_FREE(&j->nameless);
 	VEC_FREE(&j->lead);

@@ -57,28 +57,6 @@ static struct elfrw_err *collect_slots(const struct icf_apply *a, struct icf_sha
 	return NULL;
 }
 
-static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
-{
-	for (uint32_t i = 0; i < out->n_sections; i++) {
-		struct dwr_section_out *s = &out->section[i];
-		uint8_t *data = s->data;
-		s->data = NULL;
-		if (strcmp(s->name, ".debug_icfold") == 0) {
-			a->note_size = s->size;
-			a->shared.noted = true;
-		}
-		if (s->shndx == 0) {
-			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags,
-						   s->sh_addralign));
-			continue;
-		}
-		elfrw_output_replace(a->out, s->shndx, data, s->size);
-		a->out->sec[s->shndx].flags = s->sh_flags;
-		a->out->sec[s->shndx].align = s->sh_addralign;
-	}
-	return NULL;
-}
-
 struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 {
 	if (a->opt->strip_all)
@@ -99,22 +77,49 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 		.producer = "icfold " ICF_VERSION,
 		.note_only = a->opt->strip_debug,
 		.vtables = a->opt->emit_vtables,
+		.room = a->room,
+		.calls = a->query.scanned ? &a->query.wanted : NULL,
 	};
-	struct dwr_rewrite_out out = { 0 };
-	ELFRW_TRY(dwr_rewrite(&in, &out));
-	a->no_room = out.crowded;
-	if (a->no_room) {
-		dwr_rewrite_out_deinit(&out);
-		return NULL;
+	return dwr_rewrite(&in, &a->rewritten);
+}
+
+static struct elfrw_err *take_sections(struct icf_apply *a)
+{
+	for (uint32_t i = 0; i < a->rewritten.n_sections; i++) {
+		struct dwr_section_out *s = &a->rewritten.section[i];
+		uint8_t *data = s->data;
+		s->data = NULL;
+		if (strcmp(s->name, ".debug_icfold") == 0) {
+			a->note_size = s->size;
+			a->shared.noted = true;
+		}
+		if (s->shndx == 0) {
+			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags,
+						   s->sh_addralign));
+			continue;
+		}
+		elfrw_output_replace(a->out, s->shndx, data, s->size);
+		a->out->sec[s->shndx].flags = s->sh_flags;
+		a->out->sec[s->shndx].align = s->sh_addralign;
 	}
-	a->n_vtables = out.stats.vtables;
-	a->n_vtables_left_out = out.stats.vtables_left_out;
-	x->die = out.die;
-	x->n_dies = out.n_dies;
-	out.die = NULL;
-	struct elfrw_err *err = take(a, &out);
-	dwr_rewrite_out_deinit(&out);
-	return err;
+	return NULL;
+}
+
+struct elfrw_err *icf_take_debug(struct icf_apply *a)
+{
+	struct dwr_rewrite_out *new = &a->rewritten;
+	a->no_room |= new->crowded;
+	if (a->no_room)
+		return NULL;
+	a->n_vtables = new->stats.vtables;
+	a->n_vtables_left_out = new->stats.vtables_left_out;
+	a->shared.die = new->die;
+	a->shared.n_dies = new->n_dies;
+	new->die = NULL;
+	a->query.answered = new->searched;
+	a->query.answer = new->found;
+	new->found = (struct dwr_call_found){ 0 };
+	return take_sections(a);
 }
 
 void icf_shared_deinit(struct icf_shared *x)

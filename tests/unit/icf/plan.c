@@ -504,10 +504,12 @@ static void test_sections(void **state)
 	plan_open(&t,
 		  ".section .aaa,\"ax\"\n" LEAF("a", 1) LEAF("b", 1) ANCHOR
 		  ".section .fini,\"ax\"\n.p2align 2\n" FN("_fini") "nop\nret\n" END(
-			  "_fini") ".section .other,\"ax\"\n.p2align 4\n" LEAF("c", 1) LEAF("d", 6),
+			  "_fini") ".section .ltext.other,\"ax\"\n.p2align 4\n" LEAF("c", 1)
+			  LEAF("d", 6) ".section .own,\"ax\"\n.p2align 4\n" LEAF("e", 1),
 		  "-z noseparate-code", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
+	stays(&t, "e", ICF_NAMED_SECTION);
 	assert_true(t.plan.map.section[0].new_start == t.plan.map.section[0].old);
 	for (uint32_t e = 0; e < t.plan.map.n_sections; e++) {
 		const struct elfrw_addrmap_section *s = &t.plan.map.section[e];

@@ -1,0 +1,80 @@
+/* call_query.c: see call_query.h. */
+#include "icf/apply/call_query.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+
+static bool folds(const struct elfrw_addrmap *map)
+{
+	for (uint32_t i = 0; i < map->n_units; i++)
+		if ((map->unit[i].flags & ELFRW_UNIT_FOLDED) &&
+		    !(map->unit[i].flags & ELFRW_UNIT_REMOVED))
+			return true;
+	return false;
+}
+
+/* The name by which UNIT's declaration can be found, or NULL. */
+static const char *name_of(const struct icf_apply *a, uint32_t unit)
+{
+	const struct icf_program *prog = a->prog;
+	if (!(a->plan->map.unit[unit].flags & SHARED) || prog->unit.data[unit].sym == ICF_NONE)
+		return NULL;
+	const char *name = prog->sym.data[prog->unit.data[unit].sym].name;
+	return strchr(name, '.') ? NULL : name; /* made by the compiler: a part, a clone */
+}
+
+static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_call_query *q)
+{
+	const size_t n_units = a->prog->unit.len;
+	bool *seen = calloc(n_units + 1, sizeof *seen);
+	if (!seen)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < q->found.call.len; i++) {
+		seen[q->found.call.data[i].callee] = true;
+		seen[q->found.call.data[i].caller] = true;
+	}
+	size_t n = 0;
+	for (size_t u = 0; u < n_units; u++)
+		n += seen[u];
+	q->name = malloc((n + 1) * sizeof *q->name);
+	q->unit = malloc((n + 1) * sizeof *q->unit);
+	const bool ok = q->name && q->unit;
+	for (uint32_t u = 0; ok && u < n_units; u++) {
+		const char *name = seen[u] ? name_of(a, u) : NULL;
+		if (!name)
+			continue;
+		q->name[q->n] = name;
+		q->unit[q->n++] = u;
+	}
+	free(seen);
+	return ok ? NULL : &elfrw_err_nomem;
+}
+
+struct elfrw_err *icf_apply_query(struct icf_apply *a)
+{
+	struct icf_call_query *q = &a->query;
+	struct dwr_sections secs;
+	if (a->opt->strip_debug || !folds(&a->plan->map))
+		return NULL;
+	ELFRW_TRY(dwr_sections_init(&secs, a->prog->img));
+	const bool none = !secs.sec[DWR_INFO].shndx;
+	dwr_sections_deinit(&secs);
+	if (none)
+		return NULL;
+	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, true, a->opt->threads, &q->found));
+	q->scanned = true;
+	ELFRW_TRY(collect_names(a, q));
+	q->wanted = (struct dwr_call_wanted){ q->found.indirect.data, q->found.indirect.len,
+					      q->name, q->n };
+	return NULL;
+}
+
+void icf_call_query_deinit(struct icf_call_query *q)
+{
+	icf_calls_deinit(&q->found);
+	free(q->name);
+	free(q->unit);
+	dwr_call_found_deinit(&q->answer);
+	*q = (struct icf_call_query){ 0 };
+}
