@@ -8,6 +8,7 @@
  * calls. */
 #include "elfrw/arch/host.h"
 #include "icf/cmd/process.h"
+#include "elfrw/base/heap.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmdline.h"
 #include <errno.h>
@@ -19,15 +20,6 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-/* The sanitizer's own handlers report more. */
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED true
-#elif defined(__has_feature)
-#define SANITIZED __has_feature(address_sanitizer)
-#else
-#define SANITIZED false
-#endif
 
 /* One line of /proc/self/maps: "START-END PERMS OFFSET DEV INODE   PATH". */
 struct maps_line {
@@ -239,6 +231,7 @@ void icf_process_init(void)
 	struct sigaction act = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 	sigemptyset(&act.sa_mask);
 	sigaction(SIGBUS, &act, NULL);
+	elfrw_heap_init();
 }
 
 void icf_process_libdw(void)
@@ -246,6 +239,6 @@ void icf_process_libdw(void)
 	static const int signals[] = { SIGABRT, SIGSEGV, SIGFPE };
 	struct sigaction act = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	sigemptyset(&act.sa_mask);
-	for (size_t i = 0; i < sizeof signals / sizeof *signals && !SANITIZED; i++)
+	for (size_t i = 0; i < sizeof signals / sizeof *signals && !ELFRW_SANITIZED; i++)
 		sigaction(signals[i], &act, NULL);
 }

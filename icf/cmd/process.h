@@ -4,7 +4,7 @@
 
 /* Opens closed descriptors among 0 to 2, so that no file becomes standard output by accident.  From
  * here on, if somebody truncates a mapped file, the process says so and exits with
- * ICF_EXIT_TROUBLE. */
+ * ICF_EXIT_TROUBLE.  Prepares the heap (elfrw/base/heap.h). */
 void icf_process_init(void);
 
 /* From here on, a crash inside of libdw or libelf is reported in one line, and the process exits

@@ -219,11 +219,18 @@ static struct elfrw_err *answer(const struct session *s, struct icf_questions *q
 		if (!in.sym)
 			return NULL;
 	}
-	/* Whoever waits for more input flushes first.  stdout keeps the buffer to the end. */
+	/* Whoever waits for more input flushes first. */
 	char *buffer = n ? NULL : malloc(OUTPUT);
 	if (buffer)
 		setvbuf(stdout, buffer, _IOFBF, OUTPUT);
-	return s->stack ? icf_sym_stacks(&in, arg, n) : icf_questions_ask(q, arg, n);
+	struct elfrw_err *err =
+		s->stack ? icf_sym_stacks(&in, arg, n) : icf_questions_ask(q, arg, n);
+	if (buffer) {
+		fflush(stdout); /* what fails here is seen at the end */
+		setvbuf(stdout, NULL, _IONBF, 0);
+		free(buffer);
+	}
+	return err;
 }
 
 static struct elfrw_err *run(const struct session *s, char **arg, int n, int *status)

@@ -1,11 +1,22 @@
 /* usage.c: messages.  An error in a command line is followed by a hint to --help, as in the GNU
  * tools. */
+#include "elfrw/base/memstream.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+static void put_line(FILE *to, const char *head, const char *text)
+{
+	fputs("icfold: ", to);
+	if (head) {
+		elfrw_put_printable(to, head);
+		fputs(": ", to);
+	}
+	elfrw_put_printable_line(to, text);
+}
 
 /* Prints HEAD and text as one line.  If there is memory, the line is written at once, since others
  * may write to the same terminal. */
@@ -19,15 +30,13 @@ static void put_message(const char *head, const char *fmt, va_list ap)
 	    vasprintf(&text, fmt, again) < 0)
 		text = NULL;
 	va_end(again);
-	FILE *f = open_memstream(&line, &size), *to = f ? f : stderr;
-	fputs("icfold: ", to);
-	if (head) {
-		elfrw_put_printable(to, head);
-		fputs(": ", to);
-	}
-	elfrw_put_printable_line(to, text ? text : few);
-	if (f && fclose(f) == 0)
+	FILE *f = open_memstream(&line, &size);
+	if (f)
+		put_line(f, head, text ? text : few);
+	if (f && elfrw_memstream_close(f, &line))
 		fwrite(line, 1, size, stderr);
+	else
+		put_line(stderr, head, text ? text : few);
 	free(line);
 	free(text);
 }

@@ -5,6 +5,7 @@
  * of functions are collected in memory, about as large as the output.  Addresses count from the
  * first segment. */
 #include "elfrw/arch/arch.h"
+#include "elfrw/base/memstream.h"
 #include "elfrw/base/printable.h"
 #include "elfrw/note.h"
 #include "icf/export/state.h"
@@ -148,8 +149,7 @@ static struct elfrw_err *copy_out(FILE *f, char **text, const size_t *size, FILE
 {
 	if (!f)
 		return NULL;
-	bool bad = ferror(f);
-	if (fclose(f) != 0 || bad)
+	if (!elfrw_memstream_close(f, text))
 		return &elfrw_err_nomem;
 	if (out)
 		fwrite(*text, 1, *size, out);

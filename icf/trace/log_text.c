@@ -3,17 +3,31 @@
  * Logs put other things before a frame (times, names of containers), so a frame is looked for
  * anywhere in the line.  A name of a file may hold almost any character; it ends at the last +0x
  * before the bracket.  Names of C++ functions have brackets, and FILE(NAME+0xOFFSET) is read from
- * its end. */
+ * its end.
+ *
+ * Each place where a frame may begin is tried, and each try may read to the end of the longest
+ * name. So the work for one line is limited: in what goes on for long after that there is no frame.
+ */
 #include "icf/trace/log_text.h"
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_PLACE 4224 /* bytes of a file's name (PATH_MAX) with an offset */
+#define MAX_PLACE 4224       /* bytes of a file's name (PATH_MAX) with an offset */
+#define MAX_WORK  (1u << 20) /* bytes read again in one line */
 
 /* Text that is read from left to right. */
 struct text {
 	const char *start, *p, *end;
+	size_t *work; /* what is left of MAX_WORK */
 };
+
+/* May N bytes be read again? */
+static bool spend(const struct text *t, size_t n)
+{
+	bool enough = n <= *t->work;
+	*t->work -= enough ? n : *t->work;
+	return enough;
+}
 
 static size_t left(const struct text *t)
 {
@@ -74,9 +88,9 @@ static bool split_offset(const struct text *t, const char *s, const char *end,
 			 struct icf_log_part *file, uint64_t *offset)
 {
 	const char *p = end;
-	while (p > s && isxdigit((unsigned char)p[-1]))
+	while (p > s && end - p <= 16 && isxdigit((unsigned char)p[-1]))
 		p--;
-	struct text number = { s, p, end };
+	struct text number = { s, p, end, t->work };
 	if (p - s < 4 || memcmp(p - 3, "+0x", 3) || !take_number(&number, 16, offset))
 		return false;
 	*file = part(t, s, p - 3);
@@ -89,7 +103,7 @@ static bool take_place(struct text *t, struct icf_log_frame *f)
 	const char *open = t->p, *close = NULL;
 	if (!take(t, "("))
 		return false;
-	for (const char *p = t->p; p < t->end && p - t->p < MAX_PLACE && !close; p++)
+	for (const char *p = t->p; p < t->end && p - t->p < MAX_PLACE && !close && spend(t, 1); p++)
 		if (*p == ')' && split_offset(t, t->p, p, &f->file, &f->offset))
 			close = p;
 	if (!close)
@@ -117,7 +131,7 @@ static void skip_name(struct text *t)
 	if (!take(&place, "in "))
 		return;
 	for (; place.p < place.end && place.p - t->p < MAX_PLACE; place.p++) {
-		struct text at = { place.start, place.p + 1, place.end };
+		struct text at = { place.start, place.p + 1, place.end, place.work };
 		if (*place.p != ' ' || at.p == at.end || *at.p != '(' || !take_place(&at, &f))
 			continue;
 		if (at.p == at.end)
@@ -171,7 +185,7 @@ static bool take_bracket_back(struct text *t, uint64_t *address)
 	const char *open = t->end - 1;
 	while (open > t->p && *open != '[')
 		open--;
-	struct text in = { t->start, open + 1, t->end - 1 };
+	struct text in = { t->start, open + 1, t->end - 1, t->work };
 	if (*open != '[' || !take_hex(&in, address) || in.p != in.end)
 		return false;
 	t->end = open;
@@ -230,7 +244,7 @@ static bool symbols(struct text t, struct icf_log_frame *f)
 	if (plus == t.end - 1) /* FILE() */
 		return f->file.n != 0;
 	if (*plus == '+') {
-		struct text number = { t.start, plus + 1, t.end - 1 };
+		struct text number = { t.start, plus + 1, t.end - 1, t.work };
 		uint64_t off;
 		if (!take_hex(&number, &off) || number.p != number.end)
 			return false;
@@ -288,7 +302,7 @@ static bool glog(struct text t, struct icf_log_frame *f)
 	return true;
 }
 
-/* "   N:     0xADDRESS - <unknown>" */
+/* "   N:     0xADDRESS - NAME" */
 static bool rust(struct text t, struct icf_log_frame *f)
 {
 	f->form = ICF_LOG_RUST;
@@ -302,10 +316,10 @@ static bool rust(struct text t, struct icf_log_frame *f)
 		return false;
 	f->has_address = true;
 	from = t.p;
+	f->cut = part(&t, from, t.end);
 	if (!take(&t, "<unknown>") || t.p != t.end)
-		return false;
-	f->cut = part(&t, from, t.p);
-	return true;
+		f->name = f->cut;
+	return f->cut.n != 0;
 }
 
 /* Behind " ip ". */
@@ -320,6 +334,8 @@ static bool kernel(struct text t, struct icf_log_frame *f)
 	f->has_address = true;
 	if (left(&t) > MAX_PLACE)
 		t.end = t.p + MAX_PLACE;
+	if (!spend(&t, left(&t)))
+		return false;
 	const char *p = memmem(t.p, left(&t), in, strlen(in));
 	const char *open = p ? memchr(p, '[', (size_t)(t.end - p)) : NULL;
 	if (!open)
@@ -353,8 +369,8 @@ static bool is_numbered(struct text t)
 {
 	uint64_t n;
 	t.p = t.start;
-	skip_space(&t);
-	return take(&t, "#") && take_number(&t, 10, &n) && skip_space(&t) && take_hex(&t, &n);
+	return spend(&t, skip_space(&t)) && take(&t, "#") && take_number(&t, 10, &n) &&
+	       skip_space(&t) && take_hex(&t, &n);
 }
 
 /* FILE+0xOFFSET anywhere; the plus is at T's place. */
@@ -362,16 +378,18 @@ static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 {
 	const char *from = plus, *to = plus;
 	f->form = ICF_LOG_OFFSET;
-	while (to > t.start && to[-1] == ' ')
+	t.p = plus + 1;
+	skip_space(&t);
+	if (!take_hex(&t, &f->offset) || (t.p < t.end && !ends_word(*t.p)))
+		return false;
+	while (to > t.start && to[-1] == ' ' && spend(&t, 1))
 		to--;
 	/* "FILE + 0x" is one only in brackets: else it is a sum. */
 	bool spaces = to != plus && is_numbered(t);
-	for (from = to; from > t.start && to - from < MAX_PLACE &&
+	for (from = to; from > t.start && to - from < MAX_PLACE && spend(&t, 1) &&
 			(!ends_word(from[-1]) || (spaces && from[-1] == ' '));)
 		from--;
-	t.p = plus + 1;
-	skip_space(&t);
-	if (from == to || !take_hex(&t, &f->offset) || (t.p < t.end && !ends_word(*t.p)))
+	if (from == to || !*t.work)
 		return false;
 	if (to != plus && !(from > t.start && (from[-1] == '(' || from[-1] == '[')))
 		return false;
@@ -390,7 +408,8 @@ static void set_prefix(struct icf_log_frame *f, const struct text *t, const char
 bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
 {
 	static const struct icf_log_frame none = { 0 };
-	struct text t = { s, s, s + n };
+	size_t work = MAX_WORK;
+	struct text t = { s, s, s + n, &work };
 	bool other;
 	*ret = none;
 	if (n > UINT32_MAX)
@@ -426,7 +445,8 @@ bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
 
 bool icf_log_parse_mapping(const char *s, size_t n, struct icf_log_mapping *ret)
 {
-	struct text t = { s, s, s + n };
+	size_t work = MAX_WORK;
+	struct text t = { s, s, s + n, &work };
 	uint64_t number;
 	if (n > UINT32_MAX)
 		return false;
@@ -434,7 +454,8 @@ bool icf_log_parse_mapping(const char *s, size_t n, struct icf_log_mapping *ret)
 	/* START-END PERM OFFSET DEVICE INODE FILE */
 	if (!take_number(&t, 16, &ret->start) || !take(&t, "-") ||
 	    !take_number(&t, 16, &ret->end) || ret->end <= ret->start || !skip_space(&t) ||
-	    left(&t) < 5 || !strchr("r-", t.p[0]) || !strchr("w-", t.p[1]) || t.p[4] != ' ')
+	    left(&t) < 5 || !strchr("r-", t.p[0]) || !strchr("w-", t.p[1]) || t.p[2] != 'x' ||
+	    t.p[4] != ' ')
 		return false;
 	t.p += 4;
 	if (!skip_space(&t) || !take_number(&t, 16, &ret->offset) || !skip_space(&t) ||

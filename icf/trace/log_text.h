@@ -15,7 +15,7 @@ enum icf_log_form {
 			    * FILE[0xADDRESS] */
 	ICF_LOG_STRACE,    /* > FILE(NAME+0xINTO) [0xOFFSET] */
 	ICF_LOG_GLOG,      /* @ 0xADDRESS NAME */
-	ICF_LOG_RUST,      /* N: 0xADDRESS - <unknown> */
+	ICF_LOG_RUST,      /* N: 0xADDRESS - NAME, with more lines behind; or <unknown> */
 	ICF_LOG_KERNEL,    /* ip ADDRESS sp ... in FILE[OFFSET,START+SIZE] */
 	ICF_LOG_OFFSET,    /* anything with FILE+0xOFFSET */
 };
@@ -44,7 +44,7 @@ struct icf_log_frame {
 /* Parses the N bytes of the line at S, without its newline. */
 bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret);
 
-/* A line of /proc/PID/maps with a file. */
+/* A line of /proc/PID/maps with a file that is mapped as code. */
 struct icf_log_mapping {
 	uint64_t start, end, offset;
 	struct icf_log_part file;

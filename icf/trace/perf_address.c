@@ -80,6 +80,7 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m,
 	ELFRW_TRY(dwr_callchain_open(&m->code, apart ? &m->debug : NULL, dwr_sym_debug_note(m->sym),
 				     &m->cc));
 	m->note = dwr_sym_note(m->sym);
+	ELFRW_TRY(dwr_sym_complete(m->sym));
 	if (!m->note || !dwr_callchain_note(m->cc))
 		return elfrw_error("no section .debug_icfold that can be read");
 	return read_symbols(m);

@@ -63,10 +63,23 @@ class Code:
                     yield g, g is not f, a
 
     @staticmethod
+    def levels(inlines):
+        """The inlined calls of each nest level; those of one level do not overlap."""
+        ret = defaultdict(list)
+        for i in inlines:
+            ret[i[0]] += [(lo, hi, i) for lo, hi in i[4]]
+        ret = [Ranges(ret[k]) for k in sorted(ret)]
+        for r in ret:
+            assert all(x[1] <= y[0] for x, y in zip(r.items, r.items[1:])), "inlined calls overlap"
+        return ret
+
+    @staticmethod
     def frames(f, a):
         """What the reader says, innermost first: name, file, line."""
         name, place = f["name"], f["line"].at(a) or ("??", 0)
-        inside = sorted((i for i in f["inlines"] if any(lo <= a < hi for lo, hi in i[4])), key=lambda i: i[0])
+        if "levels" not in f:
+            f["levels"] = Code.levels(f["inlines"])
+        inside = [i for i in (r.at(a) for r in f["levels"]) if i]
         assert [i[0] for i in inside] == list(range(len(inside))), "nest levels at %x" % a
         ret = []
         for _, call_line, call_file, origin, _ in reversed(inside):
@@ -302,6 +315,8 @@ class Json(Code):
         ret["inlines"] = [(i["depth"], i.get("call_line", 0), i.get("call_file", ""), i["name"], [span(r) for r in i["ranges"]]) for i in f["inlines"]]
         ret["members"] = [self.function(m, whole) for m in f.get("members", []) if not m["kept"]]
         ret["linkage"] = f["linkage_name"]
+        linked = [i[:3] + (j.get("linkage_name", j["name"]),) + i[4:] for i, j in zip(ret["inlines"], f["inlines"])]
+        ret["linked"] = dict(ret, name=f["linkage_name"], inlines=linked)
         ret["calls"] = [(int(c["return_address"], 16), ["^" + re.escape(n) + "$" for n in c["callees"]]) for c in f["calls"]]
         return ret
 
@@ -329,17 +344,33 @@ def old_of(reader, old, new):
             yield f, a, by_name[name] + a - start
 
 
-def symbolize(path, places, demangled):
-    text = "".join("0x%x\n" % a for a in places)
-    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--demangle" if demangled == "llvm" else "--no-demangle", "--obj=" + path, input=text)
-    if demangled == "gnu":
-        # Without blanks between brackets, as LLVM does it.
-        out = run("c++filt", input=out)
-        while "> >" in out:
-            out = out.replace("> >", ">>")
+def symbolize(path, places):
+    """What llvm-symbolizer says of places: [[linkage name, file, line]], innermost first."""
+    out = run("llvm-symbolizer-19", "--inlines", "--functions=linkage", "--no-demangle", "--obj=" + path, input="".join("0x%x\n" % a for a in places))
     for block in out.strip().split("\n\n"):
         lines = block.split("\n")
         yield [(lines[i],) + tuple(parse_place(lines[i + 1])) for i in range(0, len(lines), 2)]
+
+
+def spellings(names):
+    """{linkage name: the ways to write it}: LLVM's, GNU's, and GNU's with brackets, lambdas and clones as LLVM writes them: icfold's."""
+    names = sorted(names)
+    text = "".join(n + "\n" for n in names)
+    llvm, gnu = (run(tool, input=text).split("\n")[:-1] for tool in ("llvm-cxxfilt-19", "c++filt"))
+    assert len(llvm) == len(gnu) == len(names)
+    return {n: {l, respelled(g)} for n, l, g in zip(names, llvm, gnu)}
+
+
+def respelled(name):
+    # Lambdas can be in the parameters of others.
+    lambda_ = re.compile(r"\{(?:lambda(\([^{}]*\))|unnamed type)#(\d+)\}")
+    while lambda_.search(name):
+        name = lambda_.sub(lambda m: "'%s%s'%s" % ("lambda" if m[1] else "unnamed", int(m[2]) - 2 if m[2] > "1" else "", m[1] or ""), name)
+    name = re.sub(r" \[clone (\.[^\]]*)\]", r"\1", name)
+    name = re.sub(r"(?<=[\w)>])(\.[a-z][\w.]*)$", r" (\1)", name)
+    while "> >" in name:
+        name = name.replace("> >", ">>")
+    return name
 
 
 def parse_place(s):
@@ -353,17 +384,21 @@ def judge_frames(reader, old, new):
     # One of several names of a function is as good as another.
     _, _, names = functions(old)
     same = {n: min(known) for known in names.values() for n in known}
-    places = [o for _, _, o in cases]
-    ways = ("llvm", "gnu") if reader.demangled else ("", "")
-    for (f, a, _), want, gnu in zip(cases, *(symbolize(old, places, w) for w in ways)):
+    alike = {n: known for known in names.values() for n in known}
+    cases = list(zip(cases, symbolize(old, [o for _, _, o in cases])))
+    wanted = {n for _, want in cases for n, _, _ in want} if reader.demangled else set()
+    known = spellings(wanted | {k for n in wanted for k in alike.get(n, ())})
+    known.update({n: set().union(*(known[k] for k in alike[n])) for n in wanted if n in alike})
+    for (f, a, _), want in cases:
         # A line of 0 is no line, and then the file says nothing.
         want = [(n, f if l else "??", l) for n, f, l in want]
         said = [(n, f if l else "??", l) for n, f, l in reader.frames(f, a)]
-        # LLVM and GNU spell some names differently; icfold takes now one way and now the other.
-        want = [(g[0] if g[0] == s[0] else w[0],) + w[1:] for w, g, s in zip(want, gnu, said)] + want[len(said) :]
-        # What llvm-symbolizer cannot demangle icfold may, and expressions in names are spelled differently.
         if reader.demangled:
-            want = [(s[0] if w[0].startswith("_Z") or "decltype" in w[0] and "decltype" in s[0] else w[0],) + w[1:] for w, s in zip(want, said)] + want[len(said) :]
+            linked = [n for n, _, _ in reader.frames(f["linked"], a)] if "linked" in f else None
+            wanted = [n for n, _, _ in want]
+            want = [((s[0] if s[0] in known[w[0]] else w[0]),) + w[1:] for w, s in zip(want, said)] + want[len(said) :]
+            if linked and [same.get(n, n) for n in linked] != [same.get(n, n) for n in wanted]:
+                want, said = wanted, linked
         else:
             want, said = ([(same.get(n, n), f, l) for n, f, l in x] for x in (want, said))
         if want != said:

@@ -6,6 +6,7 @@
 #include "elfrw/note.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/log/state.h"
+#include <limits.h>
 #include <sys/stat.h>
 
 #define MAX_MAPPED 4096 /* mappings in mind */
@@ -82,10 +83,34 @@ static struct elfrw_err *try_open(const struct icf_log *g, struct icf_log_file *
 	return NULL;
 }
 
+/* Where a file without a directory in its NAME is, as TSan shows all: beside the user's file, if it
+ * is there; of *N bytes; else, and for other names, nothing is put before it. */
+static const char *beside(const struct icf_log *g, const char *name, size_t n, size_t *n_ret)
+{
+	const char *obj = g->in->obj, *slash = obj ? strrchr(obj, '/') : NULL;
+	struct stat st;
+	char path[PATH_MAX];
+	*n_ret = 0;
+	if (!slash || memchr(name, '/', n))
+		return "";
+	size_t dir = (size_t)(slash + 1 - obj);
+	if (dir + n >= sizeof path)
+		return "";
+	memcpy(path, obj, dir);
+	memcpy(path + dir, name, n);
+	path[dir + n] = 0;
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return "";
+	*n_ret = dir;
+	return obj;
+}
+
 /* Adds a file that logs call NAME, of N bytes, and that is at PATH. */
 static struct elfrw_err *add_file(struct icf_log *g, const char *name, size_t n, const char *root,
 				  struct icf_log_file **ret)
 {
+	size_t n_root;
+	const char *dir = beside(g, name, n, &n_root);
 	struct icf_log_file *f = calloc(1, sizeof *f), **slot = f ? VEC_PUSH(&g->file) : NULL;
 	if (!slot) {
 		free(f);
@@ -93,7 +118,7 @@ static struct elfrw_err *add_file(struct icf_log *g, const char *name, size_t n,
 	}
 	*slot = *ret = f;
 	f->name = strndup(name, n);
-	if (asprintf(&f->path, "%s%.*s", root, (int)n, name) < 0)
+	if (asprintf(&f->path, "%s%.*s%.*s", root, (int)n_root, dir, (int)n, name) < 0)
 		f->path = NULL;
 	return f->name && f->path ? NULL : &elfrw_err_nomem;
 }

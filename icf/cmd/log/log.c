@@ -7,7 +7,8 @@
 #include "icf/cmd/log/state.h"
 #include <inttypes.h>
 
-#define MAX_FRAMES 32768 /* of one stack */
+#define MAX_FRAMES 32768      /* of one stack */
+#define MAX_FRAME  (1u << 20) /* bytes of one frame with the lines behind it */
 
 /* ---- output ---- */
 
@@ -89,6 +90,43 @@ static bool continues(const struct icf_log *g, const struct icf_log_frame *f)
 	       f->form != ICF_LOG_KERNEL && (!f->has_number || f->n > last->n);
 }
 
+/* Do the N bytes at S belong to the frame in hand?  Behind a name, Rust writes inlined calls and
+ * places in lines that are indented further than any frame. */
+static bool goes_on(const struct icf_log *g, const char *s, size_t n)
+{
+	enum { INDENTED = 20 };
+	const struct icf_log_line *l = g->line.len ? &g->line.data[g->line.len - 1] : NULL;
+	if (!l || l->f.form != ICF_LOG_RUST || !l->f.name.n || n <= INDENTED || l->n > MAX_FRAME)
+		return false;
+	for (size_t i = 0; i < INDENTED; i++)
+		if (s[i] != ' ')
+			return false;
+	return true;
+}
+
+/* Is F, in the line at S, a function that the one in hand was inlined in?  Rust gives it a number,
+ * too.  A function that calls itself has its own name again. */
+static bool is_inlined(const struct icf_log *g, const char *s, const struct icf_log_frame *f)
+{
+	const struct icf_log_line *l = g->line.len ? &g->line.data[g->line.len - 1] : NULL;
+	return l && f->form == ICF_LOG_RUST && l->f.form == f->form && f->name.n && l->f.name.n &&
+	       f->address == l->f.address && l->n < MAX_FRAME &&
+	       (f->name.n != l->f.name.n ||
+		memcmp(s + f->name.at, icf_log_at(g, l, l->f.name), f->name.n) != 0);
+}
+
+/* Adds N bytes to line L, the last one. */
+static struct elfrw_err *add_text(struct icf_log *g, struct icf_log_line *l, const char *s,
+				  size_t n)
+{
+	if (!VEC_RESERVE(&g->text, g->text.len + n))
+		return &elfrw_err_nomem;
+	memcpy(g->text.data + g->text.len, s, n);
+	g->text.len += n;
+	l->n += (uint32_t)n;
+	return NULL;
+}
+
 /* Takes a line of N bytes; the last byte is its newline, if it has one. */
 static struct elfrw_err *take_line(struct icf_log *g, const char *s, size_t n)
 {
@@ -97,20 +135,22 @@ static struct elfrw_err *take_line(struct icf_log *g, const char *s, size_t n)
 	size_t len = n;
 	while (len && (s[len - 1] == '\n' || s[len - 1] == '\r'))
 		len--;
+	if (goes_on(g, s, len))
+		return add_text(g, &g->line.data[g->line.len - 1], s, n);
 	if (!icf_log_parse(s, len, &f)) {
 		ELFRW_TRY(flush_stack(g));
 		fwrite(s, 1, n, stdout);
 		return icf_log_parse_mapping(s, len, &m) ? icf_log_map(g, &m, s) : NULL;
 	}
+	if (is_inlined(g, s, &f))
+		return add_text(g, &g->line.data[g->line.len - 1], s, n);
 	if (!continues(g, &f))
 		ELFRW_TRY(flush_stack(g));
 	struct icf_log_line *l = VEC_PUSH(&g->line);
-	if (!l || !VEC_RESERVE(&g->text, g->text.len + n))
+	if (!l)
 		return &elfrw_err_nomem;
-	*l = (struct icf_log_line){ .at = (uint32_t)g->text.len, .n = (uint32_t)n, .f = f };
-	memcpy(g->text.data + g->text.len, s, n);
-	g->text.len += n;
-	return NULL;
+	*l = (struct icf_log_line){ .at = (uint32_t)g->text.len, .first = (uint32_t)n, .f = f };
+	return add_text(g, l, s, n);
 }
 
 static struct elfrw_err *pass_line(void *arg, const char *s, size_t n)

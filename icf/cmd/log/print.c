@@ -18,11 +18,9 @@ static void put_part(const struct icf_log *g, const struct icf_log_line *l, size
 	fwrite(g->text.data + l->at + from, 1, to - from, stdout);
 }
 
-static void put_function(const struct icf_sym_answer *a, const struct dwr_sym_frame *f, bool last)
+static void put_candidates(const struct icf_sym_merged *m)
 {
-	const struct icf_sym_merged *m = a->merged;
-	elfrw_put_printable(stdout, f->function ? f->function : "??");
-	if (!last || !m || m->decided || !m->n)
+	if (!m || m->decided || !m->n)
 		return;
 	fputs(" [one of: ", stdout);
 	for (size_t i = 0; i < m->n; i++) {
@@ -30,6 +28,13 @@ static void put_function(const struct icf_sym_answer *a, const struct dwr_sym_fr
 		elfrw_put_printable(stdout, m->candidate[i] ? m->candidate[i] : "??");
 	}
 	putchar(']');
+}
+
+static void put_function(const struct icf_sym_answer *a, const struct dwr_sym_frame *f, bool last)
+{
+	elfrw_put_printable(stdout, f->function ? f->function : "??");
+	if (last)
+		put_candidates(a->merged);
 }
 
 static void put_place(const struct dwr_sym_frame *f)
@@ -82,10 +87,26 @@ static void print_numbered(const struct icf_log *g, const struct icf_log_line *l
 	}
 }
 
-/* As Rust's standard library does, with the columns of its "full" style. */
+/* Do the lines of L name the function already? */
+static bool has_name(const struct icf_log *g, const struct icf_log_line *l,
+		     const struct icf_sym_answer *a)
+{
+	const char *name = a->frame[a->n - 1].function;
+	return memmem(g->text.data + l->at, l->n, name, strlen(name));
+}
+
+/* As Rust's standard library does, with the columns of its "full" style.  What it has found itself
+ * is wrong only in shared code. */
 static void print_rust(const struct icf_log *g, const struct icf_log_line *l,
 		       const struct icf_sym_answer *a)
 {
+	size_t end = l->f.cut.at + l->f.cut.n;
+	if (l->f.name.n && (!a->merged || !a->merged->decided || has_name(g, l, a))) {
+		put_part(g, l, 0, end);
+		put_candidates(a->merged);
+		put_part(g, l, end, l->n);
+		return;
+	}
 	put_part(g, l, 0, l->f.cut.at);
 	for (size_t i = 0; i < a->n; i++) {
 		if (i)
@@ -96,7 +117,7 @@ static void print_rust(const struct icf_log *g, const struct icf_log_line *l,
 		printf("\n%31sat ", "");
 		put_place(&a->frame[i]);
 	}
-	put_part(g, l, l->f.cut.at + l->f.cut.n, l->n);
+	put_part(g, l, end, l->first);
 }
 
 /* The name in brackets is that of the kept function. */

@@ -26,6 +26,7 @@ struct icf_log_mapped {
 
 struct icf_log_line {
 	uint32_t at, n; /* in icf_log.text; with the newline */
+	uint32_t first; /* of N: the line itself; Rust has its place and inlined calls behind it */
 	struct icf_log_frame f;
 	uint32_t file;    /* ICF_LOG_NO_FILE: unknown */
 	bool pc;          /* the address is that of the instruction, not of the one to return to */

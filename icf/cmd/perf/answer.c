@@ -1,6 +1,7 @@
 /* answer.c: which functions the frames in shared code were called as.  Stacks repeat, so answers
  * are cached by a hash of the addresses.  An undecided answer is cached with its text. */
 #include "icf/cmd/perf/state.h"
+#include "elfrw/base/memstream.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -119,16 +120,13 @@ struct elfrw_err *icf_perf_undecided(struct icf_perf *p, struct icf_perf_module 
 		else
 			more++;
 	}
+	if (!kept)
+		return &elfrw_err_nomem;
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	if (!kept || !out) {
-		if (out) {
-			fclose(out);
-			free(text);
-		}
+	if (!out)
 		return &elfrw_err_nomem;
-	}
 	if (n == 1) /* overloaded functions: this form cannot tell them apart */
 		fputs(name[0], out);
 	else {
@@ -137,10 +135,8 @@ struct elfrw_err *icf_perf_undecided(struct icf_perf *p, struct icf_perf_module 
 			fprintf(out, "%s%s", i ? "|" : "", name[i]);
 		fprintf(out, more ? "|%" PRIu32 " more]" : "]", more);
 	}
-	if (fclose(out) != 0) {
-		free(text);
+	if (!elfrw_memstream_close(out, &text))
 		return &elfrw_err_nomem;
-	}
 	*ret = a->text[f] = text;
 	return NULL;
 }

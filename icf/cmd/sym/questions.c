@@ -34,6 +34,7 @@ struct question {
 };
 
 #define MAX_QUESTIONS 16384 /* answered together */
+#define MANY          1024  /* so many are worth no memory of what is behind */
 
 struct icf_questions {
 	const struct icf_questions_in *in;
@@ -308,6 +309,9 @@ static struct elfrw_err *answer(struct icf_questions *s)
 	for (size_t i = 0; i < n; i++)
 		s->order[i] = (uint32_t)i;
 	qsort_r(s->order, n, sizeof *s->order, by_address, s->question.data);
+	for (uint32_t i = 0; i < s->n_modules && n >= MANY; i++)
+		if (s->module[i].sym)
+			dwr_sym_in_order(s->module[i].sym);
 	for (size_t i = 0; i < n && !err; i++)
 		err = find_ordered(s, i);
 	for (size_t i = 0; i < n; i++) {

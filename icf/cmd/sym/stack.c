@@ -4,6 +4,7 @@
  * the stack; it says nothing about the level inside. */
 #include "icf/cmd/sym/stack.h"
 #include "dwarf/stack/lookup.h"
+#include "elfrw/base/memstream.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/sym/input.h"
@@ -222,12 +223,7 @@ static struct elfrw_err *make_text(struct stacks *s, size_t i, uint64_t shown, s
 	if (!f)
 		return &elfrw_err_nomem;
 	icf_sym_print(f, s->stack->in->style, &a, 1);
-	bool fails = ferror(f);
-	if (fclose(f) == 0 && !fails)
-		return NULL;
-	free(ret->data);
-	ret->data = NULL;
-	return &elfrw_err_nomem;
+	return elfrw_memstream_close(f, &ret->data) ? NULL : &elfrw_err_nomem;
 }
 
 static struct elfrw_err *print_address(struct stacks *s, size_t i, uint64_t shown)

@@ -249,6 +249,27 @@ check inlines/missing "rc $?" [ $? = 2 ]
 "$ICFOLD" inlines inner >out 2>&1
 check inlines/usage "rc $?" [ $? = 2 ]
 
+# --- one address or many ----------------------------------------------------------------------------------------------
+# The first questions about a function are answered by a search for the one address, later ones from all of its copies.  GCC's DWARF 2
+# without extensions says only a part of a copy's code, so that copies inside of it lie outside of it.
+one_or_many() {
+	local f=$WORK/strict lo n a
+	load_recipe demo
+	if ! { compile_fixture gcc "-O2 -gdwarf-2 -gstrict-dwarf" pie "$WORK/strict.o" && link_fixture gcc bfd pie "$WORK/strict.o" "$f"; } >log 2>&1; then
+		skip symbolize/one-or-many "does not build: $(first_line log)"
+		return
+	fi
+	readelf -sW "$f" | awk '$4 == "FUNC" && /__rotate_adaptive/ { print "0x" $2, $3; exit }' >strict.function
+	read -r lo n <strict.function
+	objdump -d --no-show-raw-insn --start-address="$lo" --stop-address=$((lo + n)) "$f" | sed -n 's/^ *\([0-9a-f]*\):\t.*/0x\1/p' >strict.at
+	"$ICFOLD" symbolize -e "$f" <strict.at >strict.many
+	while read -r a; do "$ICFOLD" symbolize -e "$f" "$a"; done <strict.at >strict.one
+	check symbolize/one-or-many "$(wc -l <strict.at) places: $(diff strict.one strict.many | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s strict.one strict.many
+	check symbolize/one-or-many/places "$(wc -l <strict.many) lines for $(wc -l <strict.at) places" [ "$(wc -l <strict.many)" -gt $((5 * $(wc -l <strict.at))) ]
+	[ -z "$llvm" ] || check symbolize/one-or-many/llvm "$($llvm -e "$f" <strict.at | diff - strict.one | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s strict.one <($llvm -e "$f" <strict.at)
+}
+if [ "$(uname -m)" = x86_64 ]; then one_or_many; else skip symbolize/one-or-many "the function is one of x86-64's"; fi
+
 # --- stripped programs ------------------------------------------------------------------------------------------------
 # .dynsym has two names with sizes for one place: the kept function's name counts.
 printf '#include <stdio.h>\n#define F(n) __attribute__((noinline)) int n(int a) { puts("%%d"); return a * 3; }\nF(a1) F(b1) F(c1)\nint main(int c, char **v) { (void)v; return a1(c) + b1(c) + c1(c) == 0; }\n' >dyn.c

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../../lib.sh"
 start_suite symbols python3 llvm-symbolizer-19 llvm-gsymutil-19 readelf
 judge=$TESTS/judges/symfile.py
-source=$FIXTURES/profile/called.cc
+SOURCE=$FIXTURES/profile/called.cc
 
 # judged LABEL FORMAT OLD NEW FILE LEAST: the judge agrees.
 judged() {
@@ -28,12 +28,12 @@ both() {
 		done
 	done
 }
-# build LABEL COMPILER FLAG...: LABEL.old, LABEL.new
+# build LABEL COMPILER FLAG...: LABEL.old, LABEL.new, of SOURCE.
 build() {
 	local n=$1
 	shift
 	have "$1" || { skip "symbols/$n" "no $1"; return 1; }
-	"$@" -w -ffunction-sections -Wl,--emit-relocs "$source" -o "$n.old" >log 2>&1 && "$ICFOLD" -q --icf=all --allow-growth "$n.old" -o "$n.new" 2>>log && return
+	"$@" -w -ffunction-sections -Wl,--emit-relocs "$SOURCE" -o "$n.old" >log 2>&1 && "$ICFOLD" -q --icf=all --allow-growth "$n.old" -o "$n.new" 2>>log && return
 	not_ok "symbols/$n" "build: $(first_line log)"
 	return 1
 }
@@ -47,7 +47,7 @@ build clang clang++ -O2 -gdwarf-5 && both clang 150 clang.old clang.new
 "$ICFOLD" symbols --format=breakpad gcc5.new -o good.sym
 # shellcheck disable=SC2016
 for change in '/^INLINE 0/d' 's/^\([0-9a-f]* [0-9a-f]*\) \([0-9]*\) /\1 1\2 /' 's/^FUNC m/FUNC/' 's/^FUNC \([0-9a-f]* [0-9a-f]*\) 0 ma/FUNC \1 0 am/' \
-	's/rsp 16/rsp 24/' 's/\.ra: 0/.ra: $rip/' '/^STACK CFI [0-9]/d' 's/^MODULE Linux x86_64 ./&0/'; do
+	's/caller_a/caller_x/; s/caller_b/caller_a/; s/caller_x/caller_b/' 's/rsp 16/rsp 24/' 's/\.ra: 0/.ra: $rip/' '/^STACK CFI [0-9]/d' 's/^MODULE Linux x86_64 ./&0/'; do
 	[ "$MACHINE" = x86_64 ] || continue
 	sed "$change" good.sym >bad.sym
 	cmp -s good.sym bad.sym && continue
@@ -63,6 +63,9 @@ for f in d["functions"]:
     for m in f["members"][1:]:
         if sys.argv[1] == "lines":
             m["lines"].clear()
+        for key in "name", "linkage_name":
+            if sys.argv[1] == key:
+                m[key] = f[key]
     for c in f["calls"]:
         if sys.argv[1] == "callees":
             c["callees"] = ["main"]
@@ -71,10 +74,36 @@ for f in d["functions"]:
             i["call_line"] = 7
 json.dump(d, open("bad.json", "w"))
 END
-for change in lines callees inlines; do
+for change in lines callees inlines name linkage_name; do
 	python3 change.py $change
 	check "symbols/judge-$change" "not noticed" bash -c '! python3 "$@" 2>&1 | grep -q " 0 wrong$"' - "$judge" json gcc5.old gcc5.new bad.json
 done
+
+# Lambdas and other names that demanglers spell differently: each is accepted in both spellings, and for itself alone.
+cat >lambda.cc <<'END'
+#include <cstdlib>
+volatile long sink;
+namespace { struct { int v; } unnamed; template <class T> __attribute__((noinline)) auto bump(T &t) -> decltype(t.v + 1) { return sink += t.v++; } }
+template <class F> __attribute__((noinline)) long call(F f) { return f(3) + 1; }
+template <class T> __attribute__((noinline)) T both(T n)
+{
+	auto first = [](T m) { return sink += m * 3; };
+	auto second = [](T m) { return sink += m * 5; };
+	return call(first) + call(second) + call([=](auto m) { return call([=](T k) { return sink += m + k + n; }); });
+}
+int main(int argc, char **) { return both<int>(argc) + both<long>(argc) + bump(unnamed) == 0; }
+END
+SOURCE=lambda.cc
+if build lambda g++ -O2 -gdwarf-5 -std=c++14; then
+	both lambda 60 lambda.old lambda.new
+	for f in json breakpad; do
+		"$ICFOLD" symbols --format=$f lambda.old -o lambda.$f
+		for change in "s/'lambda0'/'lambda1'/" "s/'lambda'/'lambda0'/" "s/'lambda'(int)/'lambda'(long)/"; do
+			sed "$change" lambda.$f >lambda.bad
+			cmp -s lambda.$f lambda.bad || check "symbols/judge-$f $change" "not noticed" bash -c '! python3 "$@" 2>&1 | grep -q " 0 wrong$"' - "$judge" $f lambda.old lambda.old lambda.bad
+		done
+	done
+fi
 
 # Names of any kind.
 objcopy --redefine-sym main="$(printf 'a"\\\n\377\033')" gcc5.old odd 2>log
@@ -115,7 +144,7 @@ check symbols/input "status $rc: $(first_line err)" [ $rc = 2 -a "$(head -c 4 gc
 "$ICFOLD" symbols --format=breakpad gcc5.old >/dev/full 2>err
 rc=$?
 check symbols/full "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" = 1 ]
-"$ICFOLD" symbols --format=breakpad "$source" 2>err >out.sym
+"$ICFOLD" symbols --format=breakpad "$SOURCE" 2>err >out.sym
 rc=$?
 check symbols/text "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" = 1 -a ! -s out.sym ]
 
