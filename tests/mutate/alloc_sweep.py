@@ -25,6 +25,22 @@ STATE = {}
 THEIRS = "in a library"
 
 
+def text(pair, kind):
+    """A stack of the folded file in a log or a profile, or branches."""
+    out = pair.path["out"]
+    at = [int(a, 16) for a in pair.ask["out"]]
+    names = [next(n for v, size, n in pair.elf["out"].functions() if v <= a < v + size) for a in at]
+    with open(out + "." + kind, "w") as f:
+        if kind == "log":
+            f.writelines("    #%d 0x%x  (%s+0x%x)\n" % (i, a, out, a) for i, a in enumerate(at))
+        elif kind == "perf":
+            f.write("p 7 1.0: 1 cycles:u: \n")
+            f.writelines("\t%16x %s (%s)\n" % (a, n, out) for a, n in zip(at, names))
+        else:
+            f.write(" %x  %s \n" % (at[0], "  ".join("0x%x/0x%x/P/-/-/0" % x for x in zip(at, at[1:]))))
+    return out + "." + kind
+
+
 def commands(pair):
     in_, out = pair.path["in"], pair.path["out"]
     ask, ask_out = pair.ask["in"], pair.ask["out"]
@@ -36,6 +52,12 @@ def commands(pair):
         "symbolize": ["symbolize", "-e", in_, "-a"] + ask,
         "symbolize a folded file": ["symbolize", "--output-style=JSON", "-e", out] + ask_out + ["main"],
         "symbolize --stack": ["symbolize", "--stack", "-e", out] + ask_out,
+        "symbolize --log": ["symbolize", "--log", text(pair, "log")],
+        "symbolize --perf": ["symbolize", "--perf", "-e", out, text(pair, "perf")],
+        "profile": ["profile", "-q", out, text(pair, "perf")],
+        "profile, collapsed": ["profile", "-q", "--to=collapsed", out, text(pair, "perf")],
+        "profile, pprof": ["profile", "-q", "--to=pprof", out, text(pair, "perf")],
+        "profile, bolt": ["profile", "-q", "--to=bolt", out, text(pair, "branches")],
         "inlines": ["inlines", pair.name, in_],
         "symbols": ["symbols", "--format=breakpad", out],
         "symbols, gsym": ["symbols", "--format=gsym", out],

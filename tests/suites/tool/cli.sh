@@ -372,6 +372,8 @@ done
 echo pclntab >section
 objcopy --add-section .gopclntab=section --set-section-flags .gopclntab=alloc,readonly prog go 2>/dev/null
 run r go -o out/x; refused refuse/go go 'Go'
+objcopy --add-section .svm_heap=section prog java 2>/dev/null
+run r java -o out/x; refused refuse/java java 'native image of Java'
 
 # Damaged files of every kind give an error or a result, never a crash, a hang or a partial file.
 damage=0 why=

@@ -95,7 +95,11 @@ packages() {
 	check release/system/smoke "$(tail -n 1 smoke.log)" [ $rc = 0 ]
 	check release/system/man "no manual page" [ "$(inside man -w icfold icfold-verify 3 icfold 2>/dev/null | grep -c gz)" = 3 ]
 	inside apt-get purge -y icfold libicfold1 libicfold-dev python3-icfold >in.log 2>&1
-	check release/system/purge "$(find system -name '*icfold*' -path '*/usr/*' | head -n 3)" [ -z "$(find system/usr system/etc system/var/lib/dpkg/info -name '*icfold*')" ]
+	# Nothing is left: no file of the name, none that packages did not bring, and no word of it in a configuration or an index.
+	left=$(find system -xdev -name '*icfold*' -not -path 'system/tmp/*' -not -path 'system/proc/*' | head -n 3
+		grep -rslI icfold system/etc system/var/lib/dpkg/status system/var/lib/dpkg/triggers system/var/cache/man | head -n 3
+		grep -sl libicfold system/etc/ld.so.cache)
+	check release/system/purge "$(tr '\n' ' ' <<<"$left")" [ -z "$left" ]
 }
 rpms() {
 	mkdir -p rpm/SOURCES
