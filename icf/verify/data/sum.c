@@ -8,6 +8,8 @@
  * Words in units of more than a byte prove nothing if small functions stand in a row, so that every
  * multiple is the start of one: with basic block sections, each block is a unit.  Most of the same
  * words then also lead to starts when they are counted from nearby places. */
+#include "elfrw/arch/judge.h"
+#include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 
 #define ROW    64
@@ -113,12 +115,23 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 	}
 }
 
+/* Is a function at VA, and no data?  Where instructions hold halves of addresses, mapping symbols say
+ * where data is among the code. */
+static bool is_function(const struct icf_v *v, uint64_t va)
+{
+	uint32_t u = v->claim.arch->judge->half ? icf_v_find(&v->claim, va) : ICF_V_NONE;
+	if (u == ICF_V_NONE || v->claim.unit.data[u].old != va)
+		return false;
+	size_t k = LOWER_BOUND(0, v->run.len, mid, v->run.data[mid].end <= va);
+	return k == v->run.len || v->run.data[k].start > va;
+}
+
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
 {
 	for (unsigned d = 0; d < n->n_data && n->n_code; d++) {
 		const struct elfrw_section *s =
 			&v->claim.in.section[elfrw_image_section_at(&v->claim.in, n->data[d])];
-		if (!s->data)
+		if (!s->data || is_function(v, n->data[d]))
 			continue;
 		uint64_t off = n->data[d] - s->hdr.sh_addr;
 		const struct row row = { n->data[d], s->hdr.sh_size - off, s->data + off };

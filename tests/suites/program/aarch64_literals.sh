@@ -610,4 +610,61 @@ main_of twin_a adds first twin_b twin_c third >sum.c
 gcc -O1 -fno-pie -no-pie sum.c sum.s -Wl,--emit-relocs -o sum
 run_both sum
 run_both sum all
+
+# --- code that looks like a table ---------------------------------------------------------------------------------------
+# `asks` names two functions, and the halfwords of the second one's code are distances from the first one to starts of functions, in units
+# of 16 bytes.  They are code.
+{
+	cat macros.s
+	cat <<'END'
+	.macro filler name, n
+	function \name
+	.rept \n
+	add	x0, x0, #3
+	.endr
+	ret
+	done \name
+	.endm
+	.text
+	leaf from, 9
+	twin twin_a
+	twin twin_b
+	filler fill, 219
+	filler at400, 255
+	filler at800, 255
+	filler atc00, 10495
+	leaf atb000, 4
+	leaf atb010, 5
+	leaf atb020, 6
+	function row
+	.inst	0x0b000040, 0x0b010080, 0x0b0200c0 // add w0, w2, w0; add w0, w4, w1; add w0, w6, w2
+	ret
+	done row
+	function asks
+	link
+	mov	w2, #5
+	mov	w6, #7
+	adrp	x9, from
+	add	x9, x9, :lo12:from
+	adrp	x10, row
+	add	x10, x10, :lo12:row
+	blr	x10
+	blr	x9
+	unlink
+	ret
+	done asks
+END
+} >tablelike.s
+main_of asks twin_a twin_b fill at400 at800 atc00 atb000 atb010 atb020 >tablelike.c
+if gcc -O1 tablelike.c tablelike.s -Wl,--emit-relocs -o tablelike >log 2>&1; then
+	words=$(objdump -d tablelike | awk '/<(from|at400|atb020)>:$/ { print $1 }' | tr '\n' ' ')
+	# shellcheck disable=SC2086
+	set -- $words
+	check tablelike/distances "$words" test $((0x$2 - 0x$1)) = $((0x400)) -a $((0x$3 - 0x$1)) = $((0xb020))
+	run_both tablelike
+	run_both tablelike all
+	check tablelike/folds "$(all_folded tablelike.all)" folded tablelike.all twin_b
+else
+	not_ok tablelike "$(first_line log)"
+fi
 finish
