@@ -111,11 +111,10 @@ char *elfrw_printable(const char *s)
 	return elfrw_memstream_close(f, &ret) ? ret : NULL;
 }
 
-void elfrw_put_json(FILE *f, const char *text, const char *also)
+void elfrw_put_json_text(FILE *f, const char *text, const char *also)
 {
 	size_t len;
 	unsigned code;
-	putc('"', f);
 	for (const char *p = text, *end = text + strlen(text); p < end; p += len) {
 		len = elfrw_plain_bytes(p, (size_t)(end - p), &code);
 		if (len && !strchr(also, *p)) {
@@ -135,5 +134,11 @@ void elfrw_put_json(FILE *f, const char *text, const char *also)
 			fprintf(f, "\\u%04x", len ? code : 0xfffd);
 		len += !len;
 	}
+}
+
+void elfrw_put_json(FILE *f, const char *text, const char *also)
+{
+	putc('"', f);
+	elfrw_put_json_text(f, text, also);
 	putc('"', f);
 }

@@ -28,5 +28,6 @@ char *elfrw_printable(const char *s);
 /* Writes TEXT as a JSON string with quotes.  Bytes that are not UTF-8 become U+FFFD.  Characters
  * that affect a terminal, and each character of ALSO, are written as escapes. */
 void elfrw_put_json(FILE *f, const char *text, const char *also);
+void elfrw_put_json_text(FILE *f, const char *text, const char *also); /* without the quotes */
 #define ELFRW_JSON_PAGE "<>&" /* characters that could end an HTML script element */
 #endif

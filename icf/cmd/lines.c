@@ -2,12 +2,14 @@
 #include "icf/cmd/lines.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER (1 << 18)
+#define BUFFER  (1 << 18)
+#define SILENCE 1000 /* milliseconds */
 
 /* Passes the whole lines among the LEN bytes at BUF, and at the end of the input (LAST) the rest.
  * Returns the bytes that are left in *LEFT.  *INSIDE: they go on with a line that is copied. */
@@ -35,6 +37,19 @@ static struct elfrw_err *pass(const struct icf_lines *in, char *buf, size_t len,
 	return NULL;
 }
 
+/* Keeps nothing from a reader while the writer is silent.  What is held waits for its rest, but no
+ * longer than a writer that is at it would need. */
+static struct elfrw_err *before_reading(const struct icf_lines *in, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	fflush(stdout);
+	if (!in->holds(in->arg) || poll(&p, 1, SILENCE) != 0)
+		return NULL;
+	ELFRW_TRY(in->flush(in->arg));
+	fflush(stdout);
+	return NULL;
+}
+
 static struct elfrw_err *copy(const struct icf_lines *in, int fd, const char *path, char *buf)
 {
 	size_t len = 0;
@@ -48,8 +63,7 @@ static struct elfrw_err *copy(const struct icf_lines *in, int fd, const char *pa
 		ELFRW_TRY(pass(in, buf, len + (size_t)got, got == 0, &inside, &len));
 		if (got == 0 || ferror(stdout))
 			return in->flush(in->arg);
-		if (!len && !in->holds(in->arg))
-			fflush(stdout); /* keeps nothing from a reader while the writer is silent */
+		ELFRW_TRY(before_reading(in, fd));
 	}
 }
 

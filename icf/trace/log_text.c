@@ -232,6 +232,7 @@ static bool symbols(struct text t, struct icf_log_frame *f)
 	skip_space(&t);
 	f->form = take(&t, "> ") ? ICF_LOG_STRACE : ICF_LOG_GLIBC;
 	f->file = last_file(&t, open);
+	f->prefix = part(&t, t.start, t.start + f->file.at);
 	f->cut = part(&t, end, end);
 	if (f->form == ICF_LOG_STRACE) {
 		f->offset = at;
@@ -280,14 +281,25 @@ static bool bare(struct text t, struct icf_log_frame *f)
 		return false;
 	skip_space(&t);
 	f->file = last_file(&t, t.end);
+	f->prefix = part(&t, t.start, t.start + f->file.at);
 	return f->file.n != 0;
 }
 
-/* From the @ on. */
+/* Do two blanks end at P, or does the text begin there, or "PC: " end? */
+static bool stands_apart(const struct text *t, const char *p)
+{
+	size_t n = (size_t)(p - t->start);
+	return !n || (n > 1 && isblank((unsigned char)p[-1]) && isblank((unsigned char)p[-2])) ||
+	       (n >= 4 && !memcmp(p - 4, "PC: ", 4));
+}
+
+/* From the @ on.  Both the @ and the address are set off by blanks: "4 slots @ 0x40" is no frame.
+ */
 static bool glog(struct text t, struct icf_log_frame *f)
 {
+	bool apart = stands_apart(&t, t.p);
 	f->form = ICF_LOG_GLOG;
-	if (!take(&t, "@") || !skip_space(&t) || !take_hex(&t, &f->address))
+	if (!take(&t, "@") || skip_space(&t) < (apart ? 1 : 2) || !take_hex(&t, &f->address))
 		return false;
 	f->has_address = true;
 	if (!skip_space(&t) || t.p == t.end)
@@ -322,14 +334,16 @@ static bool rust(struct text t, struct icf_log_frame *f)
 	return f->cut.n != 0;
 }
 
-/* Behind " ip ". */
+/* Behind "ip"; faults have " ADDRESS sp ", and other traps ":ADDRESS sp:". */
 static bool kernel(struct text t, struct icf_log_frame *f)
 {
+	bool colon = take(&t, ":");
 	static const char in[] = " in ";
 	const char *end = t.end;
 	uint64_t start, size, at;
 	f->form = ICF_LOG_KERNEL;
-	if (!take_number(&t, 16, &f->address) || !take(&t, " sp "))
+	if ((!colon && !take(&t, " ")) || !take_number(&t, 16, &f->address) ||
+	    !take(&t, colon ? " sp:" : " sp "))
 		return false;
 	f->has_address = true;
 	if (left(&t) > MAX_PLACE)
@@ -373,6 +387,16 @@ static bool is_numbered(struct text t)
 	       skip_space(&t) && take_hex(&t, &n);
 }
 
+/* What stands before FROM may be about the frame.  About the line's writer is what ends in a number
+ * in square brackets, or in a bar.  Returns its length. */
+static size_t writer(const struct text *t, const char *from)
+{
+	for (const char *p = t->start; p < from && spend(t, 1); p++)
+		if (*p == ']' || *p == '|')
+			return (size_t)(p + 1 - t->start);
+	return 0;
+}
+
 /* FILE+0xOFFSET anywhere; the plus is at T's place. */
 static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 {
@@ -396,6 +420,7 @@ static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
 	f->has_offset = true;
 	f->in_module = spaces; /* systemd-coredump */
 	f->file = part(&t, from, to);
+	f->prefix = part(&t, t.start, t.start + writer(&t, from));
 	f->cut = part(&t, t.end, t.end);
 	return true;
 }
@@ -405,15 +430,13 @@ static void set_prefix(struct icf_log_frame *f, const struct text *t, const char
 	f->prefix = part(t, t->start, to);
 }
 
-bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
+/* The text from T's place to its end. */
+static bool parse(struct text t, struct icf_log_frame *ret)
 {
 	static const struct icf_log_frame none = { 0 };
-	size_t work = MAX_WORK;
-	struct text t = { s, s, s + n, &work };
+	const char *begin = t.p;
 	bool other;
 	*ret = none;
-	if (n > UINT32_MAX)
-		return false;
 	if (rust(t, ret))
 		return true;
 	*ret = none;
@@ -429,18 +452,81 @@ bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
 			return false;
 		*ret = none;
 		set_prefix(ret, &t, t.p);
-		if (*t.p == '@' && (t.p == s || t.p[-1] == ' ') && glog(t, ret))
+		if (*t.p == '@' && (t.p == begin || t.p[-1] == ' ') && glog(t, ret))
 			return true;
 		*ret = none;
-		if (*t.p == ' ' && take(&from, " ip ") && kernel(from, ret))
+		if (*t.p == ' ' && take(&from, " ip") && kernel(from, ret))
 			return true;
 		*ret = none;
 		if (*t.p == '+' && offset(t, t.p, ret))
 			return true;
 	}
 	*ret = none;
-	t.p = s;
+	t.p = begin;
 	return bare(t, ret);
+}
+
+/* Does T look like a JSON object, on a line of its own? */
+static bool is_object(struct text t)
+{
+	skip_space(&t);
+	while (t.end > t.p && (t.end[-1] == ' ' || t.end[-1] == '\t'))
+		t.end--;
+	if (!take(&t, "{") || t.end[-1] != '}')
+		return false;
+	skip_space(&t);
+	return take(&t, "\"");
+}
+
+/* The end of the JSON string that goes on at P. */
+static const char *string_end(const char *p, const char *end)
+{
+	while (p < end && *p != '"')
+		p += *p == '\\' && end - p > 1 ? 2 : 1;
+	return p;
+}
+
+/* Do the escapes of a newline or of a carriage return end at END?  Sets *END before them. */
+static bool ends_line(const char *from, const char **end)
+{
+	const char *p = *end;
+	if (p - from < 2 || p[-2] != '\\' || (p[-1] != 'n' && p[-1] != 'r'))
+		return false;
+	/* After an escaped backslash it is a letter. */
+	size_t n = 0;
+	while (p - 2 - n > from && p[-3 - (ptrdiff_t)n] == '\\')
+		n++;
+	*end -= n % 2 ? 0 : 2;
+	return n % 2 == 0;
+}
+
+/* The first string of the object T that holds a frame. */
+static bool parse_object(struct text t, struct icf_log_frame *ret)
+{
+	const char *all = t.end;
+	while (t.p < all) {
+		if (*t.p++ != '"')
+			continue;
+		const char *close = string_end(t.p, all);
+		t.end = close;
+		while (ends_line(t.p, &t.end))
+			;
+		if (parse(t, ret)) {
+			ret->json = true;
+			return true;
+		}
+		t.p = close < all ? close + 1 : all;
+	}
+	return false;
+}
+
+bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
+{
+	size_t work = MAX_WORK;
+	struct text t = { s, s, s + n, &work };
+	if (n > UINT32_MAX)
+		return false;
+	return is_object(t) ? parse_object(t, ret) : parse(t, ret);
 }
 
 bool icf_log_parse_mapping(const char *s, size_t n, struct icf_log_mapping *ret)

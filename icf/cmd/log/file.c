@@ -8,9 +8,12 @@
 #include "icf/cmd/log/state.h"
 #include <limits.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 #define MAX_MAPPED 4096 /* mappings in mind */
-#define MAX_FILES  4096 /* files in mind: all others are left alone */
+#define MAX_FILES  4096 /* files that are open: all others are left alone */
+#define MISSING    8192 /* room for names of files that are not there; half of it is used */
+#define MESSAGES   100  /* of these */
 #define PAGE       UINT64_C(4096)
 
 static bool same_base(const char *a, size_t n, const char *b)
@@ -61,14 +64,24 @@ static void close_file(struct icf_log_file *f)
 	free(f);
 }
 
-/* Opens F, and reports why it cannot be used. */
-static struct elfrw_err *try_open(const struct icf_log *g, struct icf_log_file *f)
+/* Says that a file is not there.  A log may name any number of them. */
+static void miss(struct icf_log *g, const char *name)
+{
+	/* [vdso] and the like are no files, and words may look like frames */
+	if (!strchr(name, '/') || g->messages > MESSAGES)
+		return;
+	if (g->messages++ < MESSAGES)
+		icf_message(name, "not there; its frames stay as they are");
+	else
+		icf_message(name, "not there, and no more is said of such files");
+}
+
+/* Opens F, and reports why it cannot be used: its SYM is then NULL. */
+static struct elfrw_err *try_open(struct icf_log *g, struct icf_log_file *f)
 {
 	struct stat st;
 	if (stat(f->path, &st) != 0 || !S_ISREG(st.st_mode)) {
-		/* [vdso] and the like are no files, and words may look like frames */
-		if (strchr(f->name, '/'))
-			icf_message(f->name, "not there; its frames stay as they are");
+		miss(g, f->name);
 		return NULL;
 	}
 	struct elfrw_err *err = open_file(g, f);
@@ -136,10 +149,46 @@ struct elfrw_err *icf_log_open_obj(struct icf_log *g)
 	return NULL;
 }
 
+/* Where the name of N bytes is among those of files that are not there, or would be. */
+static uint64_t *missing_slot(struct icf_log *g, const char *name, size_t n)
+{
+	uint64_t hash = XXH3_64bits(name, n) | 1; /* 0: free */
+	size_t i = hash >> 32 & (MISSING - 1);
+	while (g->missing[i] && g->missing[i] != hash)
+		i = (i + 1) & (MISSING - 1);
+	if (g->missing[i])
+		return &g->missing[i];
+	if (2 * g->n_missing >= MISSING) { /* they are looked for again */
+		memset(g->missing, 0, MISSING * sizeof *g->missing);
+		g->n_missing = 0;
+		i = hash >> 32 & (MISSING - 1);
+	}
+	g->missing[i] = hash;
+	g->n_missing++;
+	return NULL;
+}
+
+/* A file that the log has not named before, or one that is not there. */
+static struct elfrw_err *new_file(struct icf_log *g, const char *name, size_t n, uint32_t *ret)
+{
+	const char *root = g->in->options->sysroot;
+	struct icf_log_file *f;
+	if (!g->missing && !(g->missing = calloc(MISSING, sizeof *g->missing)))
+		return &elfrw_err_nomem;
+	if (g->file.len == MAX_FILES || missing_slot(g, name, n))
+		return NULL;
+	ELFRW_TRY(add_file(g, name, n, root && *name == '/' ? root : "", &f));
+	ELFRW_TRY(try_open(g, f));
+	if (f->sym)
+		*ret = (uint32_t)g->file.len - 1;
+	else
+		close_file(g->file.data[--g->file.len]);
+	return NULL;
+}
+
 struct elfrw_err *icf_log_file_of(struct icf_log *g, const char *name, size_t n, const char *id,
 				  size_t n_id, uint32_t *ret)
 {
-	const char *root = g->in->options->sysroot;
 	*ret = ICF_LOG_NO_FILE;
 	for (uint32_t i = 0; i < g->file.len && *ret == ICF_LOG_NO_FILE; i++) {
 		const struct icf_log_file *f = g->file.data[i];
@@ -147,21 +196,17 @@ struct elfrw_err *icf_log_file_of(struct icf_log *g, const char *name, size_t n,
 		    (!i && g->in->obj && same_base(name, n, g->in->obj)))
 			*ret = i;
 	}
-	if (*ret == ICF_LOG_NO_FILE && g->file.len < MAX_FILES) {
-		struct icf_log_file *f;
-		*ret = (uint32_t)g->file.len;
-		ELFRW_TRY(add_file(g, name, n, root && *name == '/' ? root : "", &f));
-		ELFRW_TRY(try_open(g, f));
-	}
+	if (*ret == ICF_LOG_NO_FILE)
+		ELFRW_TRY(new_file(g, name, n, ret));
 	if (*ret == ICF_LOG_NO_FILE)
 		return NULL;
 	struct icf_log_file *f = g->file.data[*ret];
-	if (f->sym && has_build_id(f, id, n_id))
+	if (has_build_id(f, id, n_id))
 		return NULL;
-	if (f->sym && !f->complained)
+	if (!f->complained)
 		icf_message(f->path,
 			    "has another build-id than the log's; its frames stay as they are");
-	f->complained |= f->sym != NULL;
+	f->complained = true;
 	*ret = ICF_LOG_NO_FILE;
 	return NULL;
 }
@@ -172,6 +217,7 @@ void icf_log_close_files(struct icf_log *g)
 		close_file(g->file.data[i]);
 	VEC_FREE(&g->file);
 	VEC_FREE(&g->mapped);
+	free(g->missing);
 }
 
 /* ---- addresses ---- */
@@ -222,8 +268,15 @@ bool icf_log_is_code(const struct icf_log_file *f, uint64_t address)
 
 struct elfrw_err *icf_log_map(struct icf_log *g, const struct icf_log_mapping *m, const char *line)
 {
+	static const char deleted[] = " (deleted)";
+	const char *name = line + m->file.at;
+	size_t n = m->file.n, d = strlen(deleted);
 	uint32_t file;
-	ELFRW_TRY(icf_log_file_of(g, line + m->file.at, m->file.n, NULL, 0, &file));
+	/* Another file may have the name now; the user's is the one that was meant. */
+	if (g->in->obj && n > d && !memcmp(name + n - d, deleted, d) &&
+	    same_base(name, n - d, g->in->obj))
+		n -= d;
+	ELFRW_TRY(icf_log_file_of(g, name, n, NULL, 0, &file));
 	if (file == ICF_LOG_NO_FILE)
 		return NULL;
 	if (g->mapped.len == MAX_MAPPED) { /* the older half is forgotten */

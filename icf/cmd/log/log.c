@@ -82,12 +82,14 @@ static struct elfrw_err *flush_stack(struct icf_log *g)
 
 /* ---- input ---- */
 
-/* Does a frame F go on with the stack in hand? */
-static bool continues(const struct icf_log *g, const struct icf_log_frame *f)
+/* Does a frame F, in the line at S, go on with the stack in hand? */
+static bool continues(const struct icf_log *g, const char *s, const struct icf_log_frame *f)
 {
-	const struct icf_log_frame *last = g->line.len ? &g->line.data[g->line.len - 1].f : NULL;
-	return last && last->form == f->form && g->line.len < MAX_FRAMES &&
-	       f->form != ICF_LOG_KERNEL && (!f->has_number || f->n > last->n);
+	const struct icf_log_line *last = g->line.len ? &g->line.data[g->line.len - 1] : NULL;
+	return last && last->f.form == f->form && g->line.len < MAX_FRAMES &&
+	       f->form != ICF_LOG_KERNEL && (!f->has_number || f->n > last->f.n) &&
+	       icf_log_same_source(icf_log_at(g, last, last->f.prefix), last->f.prefix.n,
+				   s + f->prefix.at, f->prefix.n);
 }
 
 /* Do the N bytes at S belong to the frame in hand?  Behind a name, Rust writes inlined calls and
@@ -144,7 +146,7 @@ static struct elfrw_err *take_line(struct icf_log *g, const char *s, size_t n)
 	}
 	if (is_inlined(g, s, &f))
 		return add_text(g, &g->line.data[g->line.len - 1], s, n);
-	if (!continues(g, &f))
+	if (!continues(g, s, &f))
 		ELFRW_TRY(flush_stack(g));
 	struct icf_log_line *l = VEC_PUSH(&g->line);
 	if (!l)

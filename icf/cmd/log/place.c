@@ -161,11 +161,14 @@ static struct elfrw_err *find_site(const struct icf_log_file *f, struct icf_log_
 }
 
 /* Is the first frame of a stack, L, an instruction?  Backtraces that a program makes of itself
- * begin with a caller.  glog prints the instruction of a crash in a line of its own. */
+ * begin with a caller, and so does what follows the frames of another stack in between.  glog
+ * prints the instruction of a crash in a line of its own. */
 static bool begins_with_pc(const struct icf_log *g, const struct icf_log_line *l)
 {
 	static const char pc[] = "PC: ";
 	const struct icf_log_part *p = &l->f.prefix;
+	if (l->f.has_number && l->f.n)
+		return false; /* the first frames are not here */
 	switch (l->f.form) {
 	case ICF_LOG_GLIBC:
 	case ICF_LOG_RUST: return false;

@@ -18,28 +18,37 @@ static void put_part(const struct icf_log *g, const struct icf_log_line *l, size
 	fwrite(g->text.data + l->at + from, 1, to - from, stdout);
 }
 
-static void put_candidates(const struct icf_sym_merged *m)
+/* Writes TEXT behind what L has so far. */
+static void put_text(const struct icf_log_line *l, const char *text)
+{
+	if (l->f.json)
+		elfrw_put_json_text(stdout, text, "");
+	else
+		elfrw_put_printable(stdout, text);
+}
+
+static void put_candidates(const struct icf_log_line *l, const struct icf_sym_merged *m)
 {
 	if (!m || m->decided || !m->n)
 		return;
 	fputs(" [one of: ", stdout);
 	for (size_t i = 0; i < m->n; i++) {
 		fputs(i ? ", " : "", stdout);
-		elfrw_put_printable(stdout, m->candidate[i] ? m->candidate[i] : "??");
+		put_text(l, m->candidate[i] ? m->candidate[i] : "??");
 	}
 	putchar(']');
 }
 
-static void put_function(const struct icf_sym_answer *a, const struct dwr_sym_frame *f, bool last)
+static void put_function(const struct icf_log_line *l, const struct icf_sym_answer *a, size_t i)
 {
-	elfrw_put_printable(stdout, f->function ? f->function : "??");
-	if (last)
-		put_candidates(a->merged);
+	put_text(l, a->frame[i].function ? a->frame[i].function : "??");
+	if (i + 1 == a->n)
+		put_candidates(l, a->merged);
 }
 
-static void put_place(const struct dwr_sym_frame *f)
+static void put_place(const struct icf_log_line *l, const struct dwr_sym_frame *f)
 {
-	elfrw_put_printable(stdout, f->file);
+	put_text(l, f->file);
 	if (f->line)
 		printf(":%u", f->line);
 	if (f->line && f->column)
@@ -47,15 +56,15 @@ static void put_place(const struct dwr_sym_frame *f)
 }
 
 /* "FUNCTION at PLACE (inlined by) FUNCTION at PLACE" */
-static void put_frames(const struct icf_sym_answer *a)
+static void put_frames(const struct icf_log_line *l, const struct icf_sym_answer *a)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		fputs(i ? " (inlined by) " : "", stdout);
-		put_function(a, &a->frame[i], i + 1 == a->n);
+		put_function(l, a, i);
 		if (!a->frame[i].file)
 			continue;
 		fputs(" at ", stdout);
-		put_place(&a->frame[i]);
+		put_place(l, &a->frame[i]);
 	}
 }
 
@@ -73,10 +82,10 @@ static void print_numbered(const struct icf_log *g, const struct icf_log_line *l
 		printf("%" PRIu64, f->n + *shift);
 		put_part(g, l, f->number.at + f->number.n, f->cut.at);
 		fputs(thread ? "" : " in ", stdout);
-		put_function(a, frame, i + 1 == a->n);
+		put_function(l, a, i);
 		if (frame->file) {
 			putchar(' ');
-			put_place(frame);
+			put_place(l, frame);
 		} else if (thread)
 			fputs(" <null>", stdout);
 		else {
@@ -101,21 +110,22 @@ static void print_rust(const struct icf_log *g, const struct icf_log_line *l,
 		       const struct icf_sym_answer *a)
 {
 	size_t end = l->f.cut.at + l->f.cut.n;
+	const char *newline = l->f.json ? "\\n" : "\n";
 	if (l->f.name.n && (!a->merged || !a->merged->decided || has_name(g, l, a))) {
 		put_part(g, l, 0, end);
-		put_candidates(a->merged);
+		put_candidates(l, a->merged);
 		put_part(g, l, end, l->n);
 		return;
 	}
 	put_part(g, l, 0, l->f.cut.at);
 	for (size_t i = 0; i < a->n; i++) {
 		if (i)
-			printf("\n%27s", "");
-		put_function(a, &a->frame[i], i + 1 == a->n);
+			printf("%s%27s", newline, "");
+		put_function(l, a, i);
 		if (!a->frame[i].file)
 			continue;
-		printf("\n%31sat ", "");
-		put_place(&a->frame[i]);
+		printf("%s%31sat ", newline, "");
+		put_place(l, &a->frame[i]);
 	}
 	put_part(g, l, end, l->first);
 }
@@ -138,14 +148,26 @@ static void print_appended(const struct icf_log *g, const struct icf_log_line *l
 	size_t from = 0;
 	if (name) {
 		put_part(g, l, 0, f->name.at);
-		elfrw_put_printable(stdout, name);
+		put_text(l, name);
 		from = f->name.at + f->name.n;
 	}
 	put_part(g, l, from, f->cut.at);
 	if (g->text.data[l->at + f->cut.at - 1] != ' ')
 		putchar(' ');
-	put_frames(a);
+	put_frames(l, a);
 	put_part(g, l, f->cut.at, l->n);
+}
+
+/* The answer stands in place of the name, and before anything else: "@ 0x" may be in any text. */
+static void print_glog(const struct icf_log *g, const struct icf_log_line *l,
+		       const struct icf_sym_answer *a)
+{
+	size_t n = icf_log_name_bytes(g, l, a), end = l->f.cut.at + n;
+	put_part(g, l, 0, l->f.cut.at);
+	put_frames(l, a);
+	if (!n && l->f.cut.n)
+		putchar(' ');
+	put_part(g, l, end, l->n);
 }
 
 void icf_log_print(const struct icf_log *g, const struct icf_log_line *l,
@@ -155,11 +177,7 @@ void icf_log_print(const struct icf_log *g, const struct icf_log_line *l,
 	case ICF_LOG_SANITIZER:
 	case ICF_LOG_THREAD: print_numbered(g, l, a, shift); return;
 	case ICF_LOG_RUST: print_rust(g, l, a); return;
-	case ICF_LOG_GLOG:
-		put_part(g, l, 0, l->f.cut.at);
-		put_frames(a);
-		put_part(g, l, l->f.cut.at + l->f.cut.n, l->n);
-		return;
+	case ICF_LOG_GLOG: print_glog(g, l, a); return;
 	case ICF_LOG_GLIBC:
 	case ICF_LOG_STRACE:
 	case ICF_LOG_KERNEL:

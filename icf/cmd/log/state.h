@@ -11,7 +11,7 @@
 /* A file as logs name it. */
 struct icf_log_file {
 	char *name, *path;   /* owned; path: where it is */
-	struct dwr_sym *sym; /* NULL: not there */
+	struct dwr_sym *sym; /* NULL: not open (yet) */
 	struct icf_sym_stack_in in;
 	struct icf_stack *stack;
 	bool has_bias; /* it was loaded BIAS bytes above its addresses as linked */
@@ -37,6 +37,8 @@ struct icf_log {
 	const struct icf_sym_log_in *in;
 	VEC(struct icf_log_file *) file;
 	VEC(struct icf_log_mapped) mapped; /* the newest last */
+	uint64_t *missing;                 /* hashes of names of files that are not there; owned */
+	uint32_t n_missing, messages;
 	/* the stack in hand */
 	VEC(char) text;
 	VEC(struct icf_log_line) line;
@@ -83,6 +85,17 @@ void icf_log_close_files(struct icf_log *g);
 
 /* Finds the places of the frames in hand. */
 struct elfrw_err *icf_log_places(struct icf_log *g);
+
+/* source.c */
+
+/* Can lines that begin with the N_A bytes at A and the N_B at B be of one writer? */
+bool icf_log_same_source(const char *a, size_t n_a, const char *b, size_t n_b);
+
+/* name.c */
+
+/* How many of the bytes at L's CUT are a name of the function of A, or say that it has none. */
+size_t icf_log_name_bytes(const struct icf_log *g, const struct icf_log_line *l,
+			  const struct icf_sym_answer *a);
 
 /* print.c */
 

@@ -115,8 +115,8 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 	}
 }
 
-/* Is a function at VA, and no data?  Where instructions hold halves of addresses, mapping symbols say
- * where data is among the code. */
+/* Is a function at VA, and no data?  Where instructions hold halves of addresses, mapping symbols
+ * say where data is among the code. */
 static bool is_function(const struct icf_v *v, uint64_t va)
 {
 	uint32_t u = v->claim.arch->judge->half ? icf_v_find(&v->claim, va) : ICF_V_NONE;

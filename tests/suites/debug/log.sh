@@ -160,6 +160,74 @@ for l in sys.stdin:
 	"$ICFOLD" symbolize --log other >filtered 2>err
 	if cmp -s other filtered && grep -q 'another build-id' err; then ok log/build_id; else not_ok log/build_id "$(first_line filtered)"; fi
 fi
+# --- what stands around a frame -----------------------------------------------------------------------------------------
+# Other text stays, and a line of JSON is one afterwards: its string holds the answer.
+if [ -s raw ]; then
+	at() { printf '0x%x' $((base + 0x$(off "$1"))); }
+	esc=$(printf '\033')
+	{
+		printf 'INFO calling handler @ %s with arg 5 (retry in 10 s), user=bob\n' "$(at 2)"
+		printf '%s[31m    @     %s  (unknown)%s[0m rest\n' "$esc" "$(at 3)" "$esc"
+		printf '    @     %s  report<>()\n    @     %s  somebody() else\n' "$(at 2)" "$(at 3)"
+	} >around
+	"$ICFOLD" symbolize --log -e plain.folded --base=$base around >filtered 2>&1
+	check log/around/prose "$(first_line filtered)" test "$(head -n 1 filtered)" = "$(head -n 1 around)"
+	check log/around/colour "$(sed -n 2p filtered)" bash -c "sed -n 2p filtered | grep -q '(E.*L.*) at .*report\.cc.*$esc\[0m rest\$\|(L.*E.*) at .*report\.cc.*$esc\[0m rest\$\|\*) .*at .*report\.cc.*$esc\[0m rest\$' && ! grep -q unknown filtered"
+	check log/around/name "$(sed -n 3p filtered)" bash -c "sed -n 3p filtered | grep 'int report<.*at .*report\.cc:[0-9:]*\$' | grep -vq 'report<>'"
+	check log/around/other "$(sed -n 4p filtered)" bash -c "sed -n 4p filtered | grep -q 'at .*report\.cc:[0-9:]* somebody() else\$'"
+	{
+		sed -n '2,3s|.*|{"log":"&\\n","stream":"stderr","time":"2026-01-01T00:00:00Z"}|p' glog
+		sed 's|.*|{"log":"&\\n","stream":"stderr"}|' kernel coredump raw
+		sed 's|.*|{"n": 1, "log" : "&\\\\n"}|' raw
+		sed 's|.*|{"log":"&\\r\\n","stream":"stderr"}|' rust other
+		echo '{"a": "no \" frame +0x12", "b": {"c": "x"}}'
+	} >json
+	"$ICFOLD" symbolize --log -e plain.folded --base=$base json >filtered 2>/dev/null
+	python3 - json filtered >said 2>&1 <<'END'
+import json, re, sys
+a, b = ([json.loads(l) for l in open(f)] for f in sys.argv[1:3])
+assert len(a) == len(b)
+n = 0
+for x, y in zip(a, b):
+    text, now = x.pop("log", ""), y.pop("log", "")
+    assert x == y, (x, y)
+    tail = re.search(r"[\r\n]*$", text)[0]
+    assert now.endswith(tail), (text, now)
+    n += "report.cc" in now
+assert n >= 10, n
+END
+	check log/around/json "$(tail -n 1 said)" test ! -s said
+	# Two processes write at the same time: no stack is made of both.
+	./plain.folded trace >late.raw
+	./plain.folded trace x >early.raw
+	paste -d '\n' <(sed 's/^/Jan 1 10:00:01.5 host p[11]: /' late.raw) <(sed 's/^/Jan 1 10:00:02.25 host p[22]: /' early.raw) >both
+	"$ICFOLD" symbolize --log both >filtered 2>&1
+	check log/around/interleaved "$(grep 'report<' filtered | head -n 1)" bash -c '! { grep -F "p[11]" filtered | grep -v "one of" | grep -q "Early"; } && ! { grep -F "p[22]" filtered | grep -v "one of" | grep -q Late; } && grep -q "one of" filtered'
+	# A time before each frame makes no difference, nor does a colour.
+	awk -v e="$esc" '{ printf "2026-01-01T10:00:%02d.%d web_1 | %s[3%dm[%d.5] %s\n", NR, NR * 7, e, NR % 2, NR, $0 }' late.raw >timed
+	"$ICFOLD" symbolize --log timed >filtered 2>&1
+	check log/around/times "$(sed -n 3p filtered)" bash -c 'grep -q "late(Late" filtered && ! grep -q "one of" filtered'
+	for other in 's/web_1/web_2/' 's/| /&T12 /' 's/| /&[7] /' 's/| /&pid=7 /'; do
+		sed "2~2$other" timed >parts
+		"$ICFOLD" symbolize --log parts >filtered 2>&1
+		check "log/around/$other" "$(sed -n 3p filtered)" grep -q "one of" filtered
+	done
+	# The kernel tells of other traps in another form.
+	sed 's/segfault at 8 ip \([0-9a-f]*\) sp \([0-9a-f]*\) error 6/trap invalid opcode ip:\1 sp:\2 error:0/; s/^/traps: /' kernel >traps
+	"$ICFOLD" symbolize --log traps >filtered 2>&1
+	check log/around/traps "$(first_line filtered)" grep -qE 'likely on CPU 1 .*\[one of: .*report<'"$who"'>.*\] at .*report\.cc:' filtered
+	# The file is not there any more, but the user has it.
+	sed 's|^\(.*r-xp.*\)$|\1 (deleted)|' mapped | grep -v 'r--p' >gone
+	"$ICFOLD" symbolize --log -e plain.folded gone >filtered 2>err
+	check log/around/deleted "$(first_line filtered) $(first_line err)" test "$(names filtered)" = "report<$who> $lower($who main "
+	# Any number of words that look like frames.
+	awk -v last="$PWD/plain.folded+0x$(off 2)" 'BEGIN { for (i = 0; i < 60000; i++) print "fn" i "+0x1 /nowhere" i "/x+0x2"; print last }' >words
+	if have timeout; then
+		timeout 20 "$ICFOLD" symbolize --log words >filtered 2>err
+		check log/around/words "$(tail -n 1 filtered)" bash -c 'tail -n 1 filtered | grep -q "report\.cc" && cmp -s <(head -n 60000 words) <(head -n 60000 filtered)'
+		check log/around/messages "$(wc -l <err) lines" test "$(wc -l <err)" -le 110
+	fi
+fi
 # Programs with fixed addresses: glibc shows addresses alone, strace and systemd show what is not the address as linked.
 # placed TEST NAME COMMAND...: the functions and places of late and early, as those of the unfolded program.
 placed() {
@@ -267,7 +335,7 @@ if cmp -s same bytes; then ok log/bytes; else not_ok log/bytes "$(first_line err
 # Lines that nearly are frames, in every place: the work for a line is limited, and the next line is read as ever.
 python3 -c 'import sys
 for s in "#1 0x1 in (", "#1 0x1 in" + " (#1 0x1 in" * 20000 + ")", " ip 1 sp in [", "+0x1", " + 0x1", "@ 0x1 ", "(f)", "(", ")", "#", "1: 0x1 - ", "a+0x" + "f" * 3000 + ")":
-    print((s * 250000)[:250000] + ")" * 2000)' >long
+    print((s * (250000 // len(s) + 1))[:250000] + ")" * 2000)' >long
 if have timeout; then
 	cat long raw >in
 	timeout 20 "$ICFOLD" symbolize --log <in >filtered 2>err
@@ -282,5 +350,13 @@ if have timeout && [ -s raw ]; then
 	else
 		not_ok log/live "nothing until the input ended"
 	fi
+	# Nor does the last stack of a log that goes on, or what stands before it.
+	for want in '^begin' 'report\.cc'; do
+		if { echo begin; cat raw; sleep 6; } | timeout 20 "$ICFOLD" symbolize --log 2>/dev/null | timeout 4 grep -q -m 1 "$want"; then
+			ok "log/live/$want"
+		else
+			not_ok "log/live/$want" "nothing until the input ended"
+		fi
+	done
 fi
 finish
