@@ -187,6 +187,9 @@ bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapp
 	if (!(c = memmem(c, (size_t)(end - c), "[0x", 3)))
 		return false;
 	ret->start = hex(c + 3, end, &n);
+	c += 3 + n;
+	if (end - c > 3 && !memcmp(c, "(0x", 3))
+		ret->size = hex(c + 3, end, &n);
 	if (!(c = memmem(c, (size_t)(end - c), "@ ", 2)))
 		return false;
 	c += 2;

@@ -18,7 +18,7 @@ struct icf_perf_parts {
  */
 struct icf_perf_mapping {
 	int64_t pid;
-	uint64_t start, offset;
+	uint64_t start, size, offset;
 	const char *path; /* in the line, to its end */
 };
 
