@@ -33,6 +33,9 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
  * chain, "IP NAME+0xOFFSET".  N_NAME or N_DSO is 0. */
 bool icf_perf_parse_bare(const char *s, const char *c, const char *end, struct icf_perf_parts *ret);
 
+/* Does the line, of a sample without a call chain, end with a frame of the last kind? */
+bool icf_perf_ends_bare(const char *s, const char *end);
+
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret);
 
 /* The process in the line of a sample, from *AT to *BEHIND, or the thread if perf shows only that.
