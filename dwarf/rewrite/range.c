@@ -69,6 +69,48 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 	return i == map->n_sections || map->section[i].old > map->unit[b].old;
 }
 
+/* Nothing moved.  The end of what stands in the output at BEGIN for the bytes [BEGIN, E) of unit U:
+ * its code, or its thunk.  BEGIN: nothing does. */
+static uint64_t end_in_place(const struct elfrw_addrmap_unit *u, uint64_t begin, uint64_t e)
+{
+	if (!(u->flags & ELFRW_UNIT_FOLDED))
+		return e;
+	return u->flags & ELFRW_UNIT_THUNK && begin == u->old ? u->entry + u->thunk_size : begin;
+}
+
+/* Maps [BEGIN, END) of a compilation unit's code if nothing moved.  What lies between two parts of
+ * it in the output was code of the same unit, and nobody has it now.  So one piece holds all parts,
+ * bodies and thunks, and the unit needs no list of ranges.  Only the artificial unit's byte cuts
+ * the piece.  Copies elsewhere (policy alias) are pieces of their own. */
+static struct elfrw_err *map_in_place(const struct dwr_ranger *r, uint64_t begin, uint64_t end,
+				      struct dwr_pieces *ret)
+{
+	const struct elfrw_addrmap *map = r->map;
+	size_t own = SIZE_MAX; /* the last piece that is no copy elsewhere */
+	for (uint32_t i = elfrw_addrmap_after(map, begin);
+	     i < map->n_units && map->unit[i].old < end; i++) {
+		const struct elfrw_addrmap_unit *u = &map->unit[i];
+		uint64_t b = begin > u->old ? begin : u->old,
+			 e = end < u->old_end ? end : u->old_end, copy = u->body + (b - u->old),
+			 to = end_in_place(u, b, e);
+		if (u->flags & ELFRW_UNIT_FOLDED && !(u->flags & ELFRW_UNIT_REMOVED) &&
+		    r->policy == DWR_FOLDED_ALIAS && (copy < begin || copy >= end))
+			ELFRW_TRY(add_piece(ret, copy, copy + (e - b), b, i));
+		if (to == b)
+			continue;
+		struct dwr_piece *p = own < ret->piece.len ? &ret->piece.data[own] : NULL;
+		if (p && (map->trap_byte < p->end || map->trap_byte >= b)) {
+			p->end = to;
+			if (map->unit[p->unit].flags & ELFRW_UNIT_FOLDED)
+				p->unit = i;
+			continue;
+		}
+		own = ret->piece.len;
+		ELFRW_TRY(add_piece(ret, b, to, b, i));
+	}
+	return NULL;
+}
+
 /* [BEGIN, END) begins in an executable section and is not empty. */
 static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose purpose,
 				   uint64_t begin, uint64_t end, struct dwr_pieces *ret)
@@ -150,5 +192,6 @@ struct elfrw_err *dwr_range_map(const struct dwr_ranger *r, enum dwr_purpose pur
 		elfrw_addrmap_point(map, begin, &n);
 		return add_piece(ret, n, n, begin, i);
 	}
-	return map_units(r, purpose, begin, end, ret);
+	return map->in_place && purpose == DWR_FOR_UNIT ? map_in_place(r, begin, end, ret)
+							: map_units(r, purpose, begin, end, ret);
 }

@@ -22,8 +22,9 @@ enum dwr_purpose {
 struct dwr_piece {
 	uint64_t begin, end; /* in the output */
 	uint64_t old;        /* old address of the part's first byte */
-	uint32_t unit; /* the unit of the part's first byte, or ELFRW_NO_UNIT (an address that the
-			  map does not cover) */
+	uint32_t unit; /* the unit of the part's first byte (FOR_UNIT, if nothing moved: of the
+			  first one in it that is not folded), or ELFRW_NO_UNIT (an address that
+			  the map does not cover) */
 };
 
 /* A part that lay in a folded unit and is in no piece (overlay). */
@@ -54,9 +55,10 @@ struct dwr_ranger dwr_ranger(const struct elfrw_addrmap *map, enum dwr_policy po
  * Each part is mapped with its unit; parts that follow each other in the output with nothing but
  * padding in between are one piece.  Padding of the input vanishes.  Folded units: see enum
  * dwr_purpose and enum dwr_policy; for a folded unit with a thunk, the unit's first byte gives the
- * thunk as a piece (FOR_UNIT, FOR_FUNCTION).  A range whose first byte is not in an executable
- * section is one unchanged piece (a tombstone, or no code), END < BEGIN included.  An empty range
- * is one empty piece at the mapped BEGIN, or nothing when its unit's code is taken away. */
+ * thunk as a piece (FOR_UNIT, FOR_FUNCTION).  If nothing moved, thunks FOR_UNIT are in one piece
+ * with the code around them.  A range whose first byte is not in an executable section is one
+ * unchanged piece (a tombstone, or no code), END < BEGIN included.  An empty range is one empty
+ * piece at the mapped BEGIN, or nothing when its unit's code is taken away. */
 struct elfrw_err *dwr_range_map(const struct dwr_ranger *ranger, enum dwr_purpose purpose,
 				uint64_t begin, uint64_t end, struct dwr_pieces *ret);
 void dwr_pieces_deinit(struct dwr_pieces *pieces);

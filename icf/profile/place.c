@@ -2,7 +2,9 @@
  *
  * An address in the text is as in the process.  The difference to the address as linked is known
  * from mappings (perf script --show-mmap-events), or from frames that name their function
- * (perf_address.h).  Without either, addresses are taken as linked.
+ * (perf_address.h).  Without either, addresses are taken as linked.  A process without a mapping of
+ * the program may have it from its parent, unless another file is mapped where the program would
+ * be.  Such a mapping also ends one of the program: the process executes another one.
  *
  * What the code says of an address is cached: a profile repeats few addresses very often. */
 #include "dwarf/return_address.h"
@@ -11,8 +13,10 @@
 #include "icf/profile/state.h"
 #include <sys/stat.h>
 
-#define PLACES (1 << 18) /* slots; at most half are used */
-#define SHIFTS (1 << 16)
+#define PLACES    (1 << 18) /* slots; at most half are used */
+#define PROCESSES (1 << 18)
+#define OTHERS    (1 << 20) /* mappings of other files, of all processes */
+#define MAX_LOOK  4096      /* of one process */
 
 /* ---- the code ---- */
 
@@ -98,26 +102,70 @@ static void remember(struct icf_profile *p, uint64_t shift)
 	p->recent[0] = shift;
 }
 
-static struct icf_prof_shift *shift_slot(const struct icf_profile *p, int64_t pid)
+static struct icf_prof_process *process_slot(const struct icf_profile *p, int64_t pid)
 {
-	size_t i = ((uint64_t)pid * 0x9e3779b97f4a7c15) >> 40 & (SHIFTS - 1);
-	while (p->shift[i].used && p->shift[i].pid != pid)
-		i = (i + 1) & (SHIFTS - 1);
-	return &p->shift[i];
+	size_t i = ((uint64_t)pid * 0x9e3779b97f4a7c15) >> 40 & (PROCESSES - 1);
+	while (p->process[i].used && p->process[i].pid != pid)
+		i = (i + 1) & (PROCESSES - 1);
+	return &p->process[i];
+}
+
+static struct elfrw_err *process_of(struct icf_profile *p, int64_t pid,
+				    struct icf_prof_process **ret)
+{
+	if (!p->process && !(p->process = calloc(PROCESSES, sizeof *p->process)))
+		return &elfrw_err_nomem;
+	if (p->n_processes >= PROCESSES / 2) {
+		memset(p->process, 0, PROCESSES * sizeof *p->process);
+		p->n_processes = p->other.len = 0;
+	}
+	*ret = process_slot(p, pid);
+	if (!(*ret)->used)
+		**ret = (struct icf_prof_process){ .pid = pid, .other = ICF_PROF_NONE };
+	p->n_processes += !(*ret)->used;
+	(*ret)->used = true;
+	return NULL;
 }
 
 static struct elfrw_err *learn(struct icf_profile *p, int64_t pid, uint64_t shift)
 {
-	if (!p->shift && !(p->shift = calloc(SHIFTS, sizeof *p->shift)))
-		return &elfrw_err_nomem;
-	if (p->n_shifts >= SHIFTS / 2) {
-		memset(p->shift, 0, SHIFTS * sizeof *p->shift);
-		p->n_shifts = 0;
-	}
-	struct icf_prof_shift *s = shift_slot(p, pid);
-	p->n_shifts += !s->used;
-	*s = (struct icf_prof_shift){ pid, shift, true };
+	struct icf_prof_process *k;
+	ELFRW_TRY(process_of(p, pid, &k));
+	k->shift = shift;
+	k->mapped = true;
+	k->ended = false;
 	remember(p, shift);
+	return NULL;
+}
+
+/* Is a part of the program's code where O is, if it is SHIFT away from where it was linked? */
+static bool is_there(const struct icf_profile *p, const struct icf_prof_other *o, uint64_t shift)
+{
+	return o->start < p->hi + shift && o->end > p->lo + shift;
+}
+
+static void forget_others(struct icf_profile *p)
+{
+	for (size_t i = 0; i < PROCESSES; i++)
+		p->process[i].other = ICF_PROF_NONE;
+	p->other.len = 0;
+}
+
+struct elfrw_err *icf_prof_other_mapped(struct icf_profile *p, const struct icf_perf_mapping *m)
+{
+	struct icf_prof_process *k;
+	ELFRW_TRY(process_of(p, m->pid, &k));
+	if (p->other.len >= OTHERS)
+		forget_others(p);
+	struct icf_prof_other *o = VEC_PUSH(&p->other);
+	if (!o)
+		return &elfrw_err_nomem;
+	*o = (struct icf_prof_other){ m->start, m->start + m->size, k->other };
+	k->other = (uint32_t)(p->other.len - 1);
+	if (k->mapped && is_there(p, o, k->shift)) {
+		k->mapped = false;
+		k->ended = true;
+	}
 	return NULL;
 }
 
@@ -170,22 +218,37 @@ static bool inside(const struct icf_profile *p, uint64_t va)
 	return va >= p->lo && va <= p->hi;
 }
 
+/* Process K has no mapping of the program of its own.  Can it have one from its parent, SHIFT away
+ * from where it was linked? */
+static bool may_inherit(const struct icf_profile *p, const struct icf_prof_process *k,
+			uint64_t shift)
+{
+	uint32_t i = k->other;
+	for (unsigned n = 0; i != ICF_PROF_NONE && n < MAX_LOOK; n++) {
+		if (is_there(p, &p->other.data[i], shift))
+			return false;
+		i = p->other.data[i].next;
+	}
+	return true;
+}
+
 /* By the mappings that are known. */
 static bool by_shift(const struct icf_profile *p, struct icf_prof_address *a)
 {
-	if (!p->n_recent) {
-		a->va = a->raw;
+	const struct icf_prof_process none = { .other = ICF_PROF_NONE }, *k = &none;
+	if (p->pid >= 0 && p->n_processes)
+		k = process_slot(p, p->pid);
+	k = k->used ? k : &none;
+	if (k->mapped) {
+		a->va = a->raw - k->shift;
 		return inside(p, a->va);
 	}
-	if (p->pid >= 0 && p->n_shifts) {
-		const struct icf_prof_shift *s = shift_slot(p, p->pid);
-		a->va = a->raw - s->shift;
-		if (s->used)
-			return inside(p, a->va);
-	}
-	for (unsigned i = 0; i < p->n_recent; i++) {
-		a->va = a->raw - p->recent[i];
-		if (inside(p, a->va))
+	if (k->ended)
+		return false;
+	const uint64_t as_linked = 0, *shift = p->n_recent ? p->recent : &as_linked;
+	for (unsigned i = 0; i < (p->n_recent ? p->n_recent : 1); i++) {
+		a->va = a->raw - shift[i];
+		if (inside(p, a->va) && may_inherit(p, k, shift[i]))
 			return true;
 	}
 	return false;

@@ -81,7 +81,8 @@ void icf_profile_close(struct icf_profile *p)
 	VEC_FREE(&p->pool);
 	VEC_FREE(&p->scratch);
 	VEC_FREE(&p->answer_pool);
-	free(p->shift);
+	free(p->process);
+	VEC_FREE(&p->other);
 	free(p->turn);
 	free(p->place);
 	free(p->answer);

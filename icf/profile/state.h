@@ -88,10 +88,18 @@ struct icf_prof_answer {
 	uint32_t first, n; /* in the pool of answers; N 0: any */
 };
 
-struct icf_prof_shift {
+/* What is known of a process. */
+struct icf_prof_process {
 	int64_t pid;
-	uint64_t shift;
-	bool used;
+	uint64_t shift;           /* if the program is MAPPED in it */
+	uint32_t other;           /* the last mapping of another file, ICF_PROF_NONE: none */
+	bool used, mapped, ended; /* ENDED: it was, until another file took its place */
+};
+
+/* A mapping of another file as code. */
+struct icf_prof_other {
+	uint64_t start, end;
+	uint32_t next; /* the one before it in its process */
 };
 
 struct icf_prof_count {
@@ -121,9 +129,10 @@ struct icf_profile {
 		uint64_t start, end;
 	} plt[4]; /* procedure linkage tables in the other program */
 	unsigned n_plt;
-	/* Where the program was mapped. */
-	struct icf_prof_shift *shift; /* by process; open hash table; owned */
-	size_t n_shifts;
+	/* Where the program was mapped, and others in its stead. */
+	struct icf_prof_process *process; /* open hash table; owned */
+	size_t n_processes;
+	VEC(struct icf_prof_other) other;
 	uint64_t recent[8]; /* the last different shifts, the newest first */
 	unsigned n_recent;
 	/* The sample. */
@@ -173,7 +182,9 @@ struct elfrw_err *icf_prof_place(struct icf_profile *p, uint64_t va,
 				 const struct icf_prof_place **ret);
 /* AGAIN may be NULL. */
 struct elfrw_err *icf_prof_site(struct icf_profile *p, uint64_t va, uint64_t *ret, bool *again);
+/* The program, or another file, is now mapped at M. */
 struct elfrw_err *icf_prof_mapped(struct icf_profile *p, const struct icf_perf_mapping *m);
+struct elfrw_err *icf_prof_other_mapped(struct icf_profile *p, const struct icf_perf_mapping *m);
 bool icf_prof_is_file(struct icf_profile *p, const char *name, size_t n);
 
 /* Fills VA and IN of an address that the text shows as RAW.  F: its frame at LINE, or NULL. */

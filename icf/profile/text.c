@@ -267,19 +267,35 @@ static struct elfrw_err *take_sample(struct icf_profile *p, const char *s, const
 	return icf_prof_flush(p);
 }
 
+/* Is the mapping of a file called so?  Memory without a file takes no program's place: a program
+ * may copy its own code to larger pages. */
+static bool is_of_file(const char *path, const char *end)
+{
+	static const char *const memory[] = { "//anon", "/dev/zero", "/anon_hugepage", "/SYSV" };
+	for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
+		size_t n = strlen(memory[i]);
+		if ((size_t)(end - path) >= n && !memcmp(path, memory[i], n))
+			return false;
+	}
+	return path < end && *path == '/';
+}
+
 static struct elfrw_err *take_record(struct icf_profile *p, const char *s, const char *end,
 				     size_t n)
 {
 	struct icf_perf_mapping m;
 	ELFRW_TRY(icf_prof_flush(p));
-	if (icf_perf_parse_mapping(s, end, &m) &&
-	    icf_prof_is_file(p, m.path, (size_t)(end - m.path))) {
-		ELFRW_TRY(icf_prof_mapped(p, &m));
-		if (p->in->to == ICF_PROFILE_PERFSCRIPT)
-			icf_prof_put_mapping(p, s, n, &m);
-		return NULL;
+	if (!icf_perf_parse_mapping(s, end, &m))
+		return pass(p, s, n);
+	if (!icf_prof_is_file(p, m.path, (size_t)(end - m.path))) {
+		if (is_of_file(m.path, end))
+			ELFRW_TRY(icf_prof_other_mapped(p, &m));
+		return pass(p, s, n);
 	}
-	return pass(p, s, n);
+	ELFRW_TRY(icf_prof_mapped(p, &m));
+	if (p->in->to == ICF_PROFILE_PERFSCRIPT)
+		icf_prof_put_mapping(p, s, n, &m);
+	return NULL;
 }
 
 static bool read_count(const char *s, const char *end, uint64_t *ret)

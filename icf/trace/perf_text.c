@@ -116,6 +116,21 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
 	return false;
 }
 
+bool icf_perf_ends_bare(const char *s, const char *end)
+{
+	size_t n = (size_t)(end - s), n_ip;
+	if (cut_offset(s, &n) == UINT64_MAX)
+		return false;
+	end = s + n;
+	/* Names have no ": ", so numbers before one are none of code.  Nor are short ones. */
+	for (const char *t = s; (t = memmem(t, (size_t)(end - t), ": ", 2)); s = t)
+		t += 2;
+	for (const char *c = s, *e; (e = memchr(c, ' ', (size_t)(end - c))); c = e + 1)
+		if (hex(c, e, &n_ip) && n_ip > 2 && c + n_ip == e && e + 1 < end && e[1] != ' ')
+			return true;
+	return false;
+}
+
 static size_t count_digits(const char *s, const char *e)
 {
 	size_t n = 0;
@@ -187,6 +202,9 @@ bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapp
 	if (!(c = memmem(c, (size_t)(end - c), "[0x", 3)))
 		return false;
 	ret->start = hex(c + 3, end, &n);
+	c += 3 + n;
+	if (end - c > 3 && !memcmp(c, "(0x", 3))
+		ret->size = hex(c + 3, end, &n);
 	if (!(c = memmem(c, (size_t)(end - c), "@ ", 2)))
 		return false;
 	c += 2;

@@ -18,7 +18,7 @@ struct icf_perf_parts {
  */
 struct icf_perf_mapping {
 	int64_t pid;
-	uint64_t start, offset;
+	uint64_t start, size, offset;
 	const char *path; /* in the line, to its end */
 };
 
@@ -32,6 +32,9 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
 /* The same of a frame that perf was not asked to show whole: "IP", "IP (FILE)", or, in a call
  * chain, "IP NAME+0xOFFSET".  N_NAME or N_DSO is 0. */
 bool icf_perf_parse_bare(const char *s, const char *c, const char *end, struct icf_perf_parts *ret);
+
+/* Does the line, of a sample without a call chain, end with a frame of the last kind? */
+bool icf_perf_ends_bare(const char *s, const char *end);
 
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret);
 

@@ -21,43 +21,61 @@ static int block_order(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
+/* The bytes of the jump over no-ops at VA, which IN is: gold and the GNU assembler put one over
+ * long padding.  0: it is another jump. */
+static uint64_t jump_over(const struct icf_vclaim *c, const struct icf_vexec *e, uint64_t va,
+			  uint64_t end, const struct elfrw_insn *in)
+{
+	uint64_t over = va + in->len;
+	struct elfrw_insn nop;
+	if (in->kind != ELFRW_INSN_JMP || in->target <= over || in->target > end)
+		return 0;
+	while (over < in->target &&
+	       c->arch->decode(e->old_data + (over - e->old), in->target - over, over, &nop) &&
+	       nop.kind == ELFRW_INSN_NOP)
+		over += nop.len;
+	return over == in->target ? over - va : 0;
+}
+
+/* The bytes of the padding at VA of IN, in E and before END: one no-op or trap, or a jump over
+ * no-ops. 0: none. */
+static uint64_t padding_at(const struct icf_vclaim *c, const struct icf_vexec *e, uint64_t va,
+			   uint64_t end)
+{
+	const uint8_t *p = e->old_data + (va - e->old);
+	struct elfrw_insn in;
+	unsigned fill = elfrw_fill_size(c->arch, p, end - va, va);
+	if (fill)
+		return fill;
+	/* The FDE of a signal trampoline begins one byte before it, in the last no-op. */
+	unsigned len = c->arch->decode(p, e->old_end - va, va, &in);
+	if (!len)
+		return 0;
+	bool tells = in.pcrel_size || (in.disp_size && elfrw_get_le(p + in.disp_off, in.disp_size));
+	return in.kind == ELFRW_INSN_NOP && !tells ? len : jump_over(c, e, va, end, &in);
+}
+
+bool icf_v_is_padding(const struct icf_vclaim *c, const struct icf_vexec *e, uint64_t start,
+		      uint64_t end)
+{
+	uint64_t n = 1;
+	for (; start < end && n; start += n)
+		n = padding_at(c, e, start, end);
+	return n != 0;
+}
+
 static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t start, uint64_t end)
 {
-	for (uint64_t at = start; at < end;) {
-		const uint8_t *p = e->old_data + (at - e->old);
-		struct elfrw_insn in;
+	uint64_t n;
+	for (uint64_t at = start; at < end; at += n) {
 		v->log.checked[ICF_VC_PADDING]++;
-		unsigned fill = elfrw_fill_size(v->claim.arch, p, end - at, at);
-		if (fill) {
-			at += fill;
+		n = padding_at(&v->claim, e, at, end);
+		if (n)
 			continue;
-		}
-		/* The FDE of a signal trampoline begins one byte before it, in the last no-op. */
-		unsigned len = v->claim.arch->decode(p, e->old_end - at, at, &in);
-		/* gold and the GNU assembler put a jump over long padding. */
-		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
-			uint64_t over = at + len;
-			struct elfrw_insn nop;
-			while (over < in.target &&
-			       v->claim.arch->decode(e->old_data + (over - e->old),
-						     in.target - over, over, &nop) &&
-			       nop.kind == ELFRW_INSN_NOP)
-				over += nop.len;
-			if (over == in.target) {
-				at = over;
-				continue;
-			}
-		}
-		bool tells = len && (in.pcrel_size ||
-				     (in.disp_size && elfrw_get_le(p + in.disp_off, in.disp_size)));
-		if (!len || in.kind != ELFRW_INSN_NOP || tells) {
-			icf_vlog_bad(
-				&v->log, ICF_VC_PADDING,
-				"code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
-				v->claim.in.section[e->in].name, ICF_VX(at), *p);
-			return;
-		}
-		at += len;
+		icf_vlog_bad(&v->log, ICF_VC_PADDING,
+			     "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
+			     v->claim.in.section[e->in].name, ICF_VX(at), e->old_data[at - e->old]);
+		return;
 	}
 }
 

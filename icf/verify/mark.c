@@ -52,9 +52,13 @@ static bool delimits(const struct icf_vclaim *c, const struct places *function,
 		return false;
 	uint32_t u = icf_v_find(c, va);
 	size_t i = LOWER_BOUND(0, function->v.len, mid, function->v.data[mid] < va);
-	/* Padding with references to it may belong to the unit behind it. */
-	return u == ICF_V_NONE || (c->unit.data[u].old == va && i < function->v.len &&
-				   function->v.data[i] < c->unit.data[u].end);
+	if (u == ICF_V_NONE)
+		return true;
+	/* Padding with references to it may belong to the unit behind it.  In front of code, the
+	 * label is that code's name, whatever function comes later in the unit. */
+	return c->unit.data[u].old == va && i < function->v.len &&
+	       function->v.data[i] < c->unit.data[u].end &&
+	       icf_v_is_padding(c, &c->exec.data[c->unit.data[u].exec], va, function->v.data[i]);
 }
 
 static bool labels(const struct icf_vclaim *c, const struct places *function, struct places *ret)

@@ -241,6 +241,9 @@ bool icf_v_names(const struct icf_vclaim *c, struct icf_vhighs *h, const struct 
 		 const uint8_t *code, uint64_t *ret);
 struct elfrw_err *icf_v_check_layout(
 	struct icf_v *v); /* layout.c: padding, thunks, fill, observed */
+/* layout.c: is [START, END) of IN, in E, padding? */
+bool icf_v_is_padding(const struct icf_vclaim *c, const struct icf_vexec *e, uint64_t start,
+		      uint64_t end);
 struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify/data/data.c */
 struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify/data/data.c */
 struct elfrw_err *icf_v_check_dynamic(

@@ -114,22 +114,6 @@ static bool is_idle(const struct elfrw_insn *in, const uint8_t *p)
 	return in->kind == ELFRW_INSN_NOP && !tells;
 }
 
-/* Is [START, END) padding? */
-static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
-		       uint64_t end)
-{
-	while (start < end) {
-		const uint8_t *p = e->old_data + (start - e->old);
-		struct elfrw_insn in;
-		unsigned fill = elfrw_fill_size(v->claim.arch, p, end - start, start);
-		unsigned len = fill ? fill : v->claim.arch->decode(p, end - start, start, &in);
-		if (!len || (!fill && !is_idle(&in, p)))
-			return false;
-		start += len;
-	}
-	return true;
-}
-
 /* The end of code without a size: before the padding before LIMIT. */
 static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
 		     uint64_t limit)
@@ -249,7 +233,8 @@ static void find_fold(const struct icf_v *v, const struct icf_vexec *e, const st
 static struct elfrw_err *push_unnamed(struct icf_v *v, const struct icf_vexec *e, uint64_t pos,
 				      uint64_t end)
 {
-	if (pos < end && !is_padding(v, e, pos, end) && !push(v, pos, end, UINT64_MAX))
+	if (pos < end && !icf_v_is_padding(&v->claim, e, pos, end) &&
+	    !push(v, pos, end, UINT64_MAX))
 		return &elfrw_err_nomem;
 	return NULL;
 }
@@ -264,7 +249,7 @@ static uint64_t end_of_literals(const struct icf_v *v, const struct icf_vexec *e
 	const struct start *next = s->v.data + *at;
 	if (!v->claim.arch->judge->loads || !rel->n || !x->sized || *at == s->v.len ||
 	    !next->data || next->old >= e->old_end || next->old < x->end ||
-	    !is_padding(v, e, x->end, next->old))
+	    !icf_v_is_padding(&v->claim, e, x->end, next->old))
 		return x->end;
 	while (*at < s->v.len && s->v.data[*at].data)
 		++*at;
@@ -280,7 +265,7 @@ static uint64_t end_of_literals(const struct icf_v *v, const struct icf_vexec *e
 		while (end > start && e->old_data[end - 1 - e->old] == 0)
 			end--;
 		end = (end + 3) & ~(uint64_t)3;
-		more = end >= start + 4 && is_padding(v, e, end - 4, end);
+		more = end >= start + 4 && icf_v_is_padding(&v->claim, e, end - 4, end);
 		end -= more ? 4 : 0;
 	}
 	end = end > told ? end : told;
@@ -301,7 +286,7 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 		if (x.end > e->old_end)
 			x.end = e->old_end;
 		/* A symbol in padding that is gone stands where the next one does. */
-		if (!x.sized && is_padding(v, e, x.old, next) &&
+		if (!x.sized && icf_v_is_padding(&v->claim, e, x.old, next) &&
 		    (x.mapping || (more ? s->v.data[*at].new == x.new : x.new == e->new_end)))
 			continue;
 		if (!x.sized)

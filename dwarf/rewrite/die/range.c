@@ -39,14 +39,15 @@ static struct elfrw_err *put_range(struct dwr_die_scan *s, const struct dwr_die 
 }
 
 /* Live units keep their order.  So nothing foreign lies between two of one compilation unit (END
- * and BEGIN in the output), except the run of thunks, if a gap before pinned code was the only room
- * for it. */
+ * and BEGIN in the output), except the run of thunks and the artificial unit's byte, if a gap
+ * before pinned code was the only room for them, or if nothing moved. */
 static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
 {
 	const struct elfrw_addrmap *map = r->map;
 	bool thunks = !map->in_place && map->thunks < map->thunks_end && map->thunks < begin &&
 		      map->thunks_end > end;
-	return r->ordered && begin >= end && !thunks;
+	bool trap = map->trap_byte >= end && map->trap_byte < begin;
+	return r->ordered && begin >= end && !thunks && !trap;
 }
 
 /* A unit's code in the output: its live code, then N more pieces, from s->pieces.piece on. */

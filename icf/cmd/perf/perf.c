@@ -23,6 +23,7 @@
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/lines.h"
 #include "icf/cmd/perf/state.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -216,6 +217,7 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 	if (indented && (*s == '\t' || p->chain) && icf_perf_parse_frame(s, c, end, &f) &&
 	    (*s == '\t' || !memmem(s + f.name, f.n_name, ": ", 2)))
 		return add_line(p, s, n, &f);
+	p->fileless += *s == '\t' && icf_perf_parse_bare(s, c, end, &f) && f.n_name && !f.n_dso;
 	if (indented && p->line.len) /* more text about the frame before: its source line */
 		return add_line(p, s, n, NULL);
 	ELFRW_TRY(flush_sample(p));
@@ -230,6 +232,7 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 		ELFRW_TRY(add_line(p, s, n, &f));
 		return flush_sample(p);
 	}
+	p->fileless += *s != '\t' && icf_perf_ends_bare(s, end);
 	p->chain = true;
 	fwrite(s, 1, n, stdout);
 	return NULL;
@@ -277,6 +280,11 @@ struct elfrw_err *icf_sym_perf(const struct icf_sym_perf_in *in, char **arg, int
 {
 	struct icf_perf p = { .in = in, .pid = -1 };
 	struct elfrw_err *err = run(&p, arg, n);
+	if (!err && p.fileless)
+		icf_message(NULL,
+			    "%" PRIu64 " frames name no file, and are left as they are; "
+			    "perf script shows files with the field dso",
+			    p.fileless);
 	if (p.stack)
 		icf_perf_forget(&p);
 	for (size_t i = 0; i < p.module.len; i++)

@@ -74,6 +74,7 @@ struct icf_perf {
 	VEC(struct icf_perf_dso) dso;
 	size_t last_dso;
 	int64_t pid;
+	uint64_t fileless; /* frames that perf shows with a name and no file */
 	/* The current sample. */
 	VEC(char) text;
 	VEC(struct icf_perf_line) line;

@@ -118,9 +118,12 @@ static bool normalize(struct icf_vset *s)
 	s->v.len = n;
 	if (s->thunk.len > 1)
 		qsort(s->thunk.data, s->thunk.len, sizeof *s->thunk.data, u32_order);
-	for (size_t i = 0; i < s->thunk.len; i++)
+	for (size_t i = 0; i < s->thunk.len; i++) {
 		if (!t || s->thunk.data[t - 1] != s->thunk.data[i])
 			s->thunk.data[t++] = s->thunk.data[i];
+		else
+			overlap = true;
+	}
 	s->thunk.len = t;
 	return overlap;
 }

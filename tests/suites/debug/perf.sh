@@ -187,6 +187,25 @@ if [ -f $p ]; then
 	"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
 	rc=$?
 	check perf/odd "$(wc -l <err) lines: $(first_line err)" [ "$rc:$(grep -c 'left as they are' err):$(wc -l <err)" = 0:1:1 ]
+	# Frames without a file, in chains and alone (-F comm,ip,sym,symoff; -F ip,sym; with more fields): one message that counts them.
+	frames=$(grep -c '^	.*)$' in.txt)
+	for form in symoff sym; do
+		sed "s/$([ $form = symoff ] || echo '\(+0x[0-9a-f]*\)*') ([^ ]*)\$//" in.txt >odd.txt
+		"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
+		rc=$?
+		check "perf/no-dso/$form" "rc $rc: $(first_line err)" [ "$rc:$(grep -c "^icfold: $frames frames name no file, .* field dso$" err):$(wc -l <err)" = 0:1:1 ]
+		check "perf/no-dso/$form/text" "changed" cmp -s odd.txt out.txt
+	done
+	i=0
+	for head in 'spin ' '    my spin 4242 [003] 12164.000001:     250000 cpu-clock: ' 'spin 4242 12.1: 1 cycles:u: '; do
+		printf '%s     %s\n' "$head" '1238 leaf_low+0x28' "$head" '1238 std::f(int*, long)+0x2' >odd.txt
+		"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
+		check "perf/no-dso/single-$((++i))" "$(first_line err)" [ "$(grep -c '^icfold: 2 frames name no file' err):$(wc -l <err)" = 1:1 ]
+	done
+	# Neither events without frames, nor places in their texts, nor addresses alone.
+	printf '%s\n' 'spin 4242 [003] 12.1: work:work_start: 7 function update+0x0' 'spin 4242 12.2: 1 cycles:' '	1238' '' 'spin 4242 12.3: 1 cycles: 0x1/0x2/P/-/-/0' >odd.txt
+	"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
+	check perf/no-dso/none "$(first_line err)" [ ! -s err ]
 	"$ICFOLD" symbolize --perf -e ./nowhere in.txt >out.txt 2>err
 	check perf/no-file "rc $?: $(first_line err)" [ "$(grep -c nowhere err)" = 1 ]
 	"$ICFOLD" symbolize --perf -e spingfPIEpie in.txt >out.txt 2>err

@@ -489,6 +489,30 @@ END
 echo 'int puts(const char *), f1(void), f2(void); int main(void) { return puts(f1() == 16 && f2() == 17 ? "good" : "wrong") < 0; }' >back.c
 try layout/back bfd -fno-asynchronous-unwind-tables back.c back.s -Wl,--emit-relocs
 
+# --- a symbol in padding, at the jump over no-ops with which the padding begins; no record tells of it
+cat >over.s <<'END'
+	.text
+	.type spare, @function
+spare:	ret
+	.size spare, . - spare
+	.p2align 4
+	.globl over, main
+over:	jmp main
+	.p2align 4
+	.type main, @function
+main:	leaq over(%rip), %rax
+	leaq main(%rip), %rcx
+	subq %rcx, %rax
+	addl $16, %eax
+	ret
+	.size main, . - main
+	.section .note.GNU-stack, "", @progbits
+END
+sed 's/leaq over/leaq 16+over/; s/addl $16/addl $0/' over.s >away.s
+for p in over away; do
+	gcc $p.s -Wl,--emit-relocs -o in && fold layout/jump-over/$p in out --icf=none --allow-growth && check layout/jump-over/$p/runs "it does not" ./out
+done
+
 # --- a system call that ends the program, and traps behind it: control gets no further
 cat >quit.c <<'END'
 #define F(N) __attribute__((noinline)) int N(int x) { for (int i = 0; i < x; i++) sum += x * i; return x * 7 + sum; }

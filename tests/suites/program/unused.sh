@@ -340,12 +340,61 @@ int main(void) {
 	printf("%d\n", sum);
 }
 C
-for p in cases labels; do
+# The first label in padding, which then belongs to the function behind it: a jump over no-ops.
+sed '/^hot_from:/a jmp live_part_a\n.p2align 4' labels.S >padded.S
+sed 's/for (\(const char \*volatile p = hot_from;\)/\1 for (p += 16;/' labels.c >padded.c
+# Labels that name code and not a part, although a function is in what they begin: an empty one in the padding, and one in the middle
+# of what the frame description covers.  The code behind the first one is not understood.  What nothing reaches is gone.
+cat >coded.S <<'S'
+	.text
+live_label:
+	mov $30, %eax
+	ret
+	.byte 6, 6, 6
+	.p2align 4
+	.globl live_empty
+	.type live_empty, @function
+live_empty:
+	jmp live_behind
+	.p2align 4
+	.type live_behind, @function
+live_behind:
+	mov $12, %eax
+	ret
+	.p2align 4
+live_framed:
+	.cfi_startproc
+	mov $5, %ecx
+	.type live_inside, @function
+live_inside:
+	mov $6, %eax
+	ret
+	.cfi_endproc
+	.p2align 4
+	.type dead_between, @function
+dead_between:
+	mov $4, %eax
+	ret
+	.size dead_between, . - dead_between
+	.data
+	.globl by_label, by_frame, live_label, live_framed
+by_label: .quad live_label
+by_frame: .quad live_framed
+	.section .note.GNU-stack, "", @progbits
+S
+cat >coded.c <<'C'
+#include <stdio.h>
+extern int (*by_label)(void), (*by_frame)(void);
+int main(void) { printf("%d\n", by_label() + by_frame()); }
+C
+for p in cases labels padded coded; do
 	gcc -O2 $p.c $p.S -Wl,--emit-relocs -o $p 2>log && "$ICFOLD" -q --gc-functions $p -o $p.out 2>log
 	check unused/$p "$(first_line log); $(./$p.out)" cmp -s <(./$p) <(./$p.out)
 	"$ICFOLD" verify --gc-functions $p $p.out >log 2>&1
 	check unused/$p/verify "$(problems log)" grep -q '^equal' log
 done
+lost=$(names coded.out | grep dead_ | tr '\n' ' ')
+check unused/coded/gone "still there: $lost" test -z "$lost"
 # Jump tables that something else refers to: a word of data, a slot of the GOT, another function from the middle.  The functions whose
 # tables they are have no other users.
 cat >offered.S <<'S'
@@ -645,6 +694,7 @@ forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
 forgotten offered-tables offered 's/ || m->offered\[d->table\]//'
 forgotten pinned bytes 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
+forgotten parts-padded padded 's/^\tmark_marked_parts(m);/;/'
 # Control that comes back from a last call.
 # shellcheck source=tests/lib/fool.sh
 . "$TESTS/lib/fool.sh"

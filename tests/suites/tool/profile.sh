@@ -501,6 +501,32 @@ check profile/count "$(first_line a)" grep -qE '^B .* 10 0$' a
 sed -E 's,0x([0-9a-f]+)/0x([0-9a-f]+)/,0x\1(/x/p)/0x\2(/y/other)/,g' in.txt >files.txt
 translate -q --to=bolt pie/new/p files.txt >a 2>log
 check profile/files "$(first_line a)" grep -qE '^B [0-9a-f]+ 0 10 0$' a
+# Branch records without files, of process 9, count if the program is mapped there: by a mapping of its own, or of a parent's, until another
+# file is mapped in its place.  Other libraries, and code in memory, are elsewhere or the program's own.
+mapped() { # NAME WANTED PROGRAM SITE MAPPING...: "PID START(SIZE) FILE" each
+	local n=$1 want=$2 prog=$3 at=$4 m pid
+	shift 4
+	for m; do
+		read -r pid m <<<"$m"
+		printf 'p %s 1.0: PERF_RECORD_MMAP2 %s/%s: [0x%s @ 0x1000 08:01 1 0]: r-xp %s\n' "$pid" "$pid" "$pid" "${m%% *}" "${m#* }"
+	done >in.txt
+	printf 'p 9 2.0: 1 cycles:u:  %s\n' "$at" >>in.txt
+	translate --to=bolt "$prog" in.txt 2>log >a
+	check "profile/mapped-$n" "$(grep -c '^B' a) branches; $(first_line log)" test "$(grep -c '^B' a)" = "$want"
+}
+own='555555555000(0x1000) /x/p' other='555555554000(0x1100) /usr/bin/other' away='7ffff7000000(0x1000) /lib/x.so'
+mapped other 0 pie/new/p "$site" "7 $own" "9 $other"
+mapped other-first 0 pie/new/p "$site" "9 $other" "9 $away" "7 $own"
+mapped executes 0 pie/new/p "$site" "9 $own" "9 $away" "9 $other"
+mapped executes-it 1 pie/new/p "$site" "9 $other" "9 $own" "9 $away"
+mapped inherits 1 pie/new/p "$site" "7 $own" "9 $away"
+mapped unknown 1 pie/new/p "$site" "7 $own" "8 $other"
+mapped memory 1 pie/new/p "$site" "9 $own" '9 555555555000(0x1000) //anon' '9 555555555000(0x1000) /anon_hugepage (deleted)'
+if [ -s nopie/new.txt ]; then
+	fixed=$(sed -nE 's/^.* (0x[0-9a-f]+\/0x[0-9a-f]+\/P\/-\/-\/0) +$/\1/p' nopie/new.txt | head -n 1)
+	mapped fixed 1 nopie/new/p "$fixed" "9 $away"
+	mapped fixed-other 0 nopie/new/p "$fixed" '9 401000(0x1000) /usr/bin/other'
+fi
 # Copies of one function: which of them ran is open, the function is not.
 for n in a b; do
 	printf 'static __attribute__((noinline, noclone)) long same(long x) { volatile long s = x; for (long i = 0; i < x; i++) s += i * x; return s; }\nlong %s(long x) { return same(x) %s 3; }\n' $n "$([ $n = a ] && echo + || echo -)" >copy_$n.c

@@ -258,6 +258,45 @@ static void test_range_map(void **state)
 	elfrw_addrmap_deinit(&none);
 }
 
+/* Nothing moved: a compilation unit stays in one piece, its thunks included, but for the artificial
+ * unit's byte. */
+static void test_range_in_place(void **state)
+{
+	(void)state;
+	static const struct elfrw_addrmap_unit units[] = {
+		{ 0x1000, 0x1020, 0x10c0, 0x1000, 4, 5, ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
+		{ 0x1020, 0x1040, 0x1020, 0x1020, 1, 0, ELFRW_UNIT_KEPT },
+		{ 0x1060, 0x1080, 0x1020, 0x1060, 1, 5, ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
+		{ 0x1080, 0x10a0, 0, 0, 3, 0, ELFRW_UNIT_FOLDED | ELFRW_UNIT_REMOVED },
+		{ 0x10c0, 0x10e0, 0x10c0, 0x10c0, 4, 0, ELFRW_UNIT_KEPT },
+		{ 0x10e0, 0x1100, 0x1020, 0x10e0, 1, 5, ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
+	};
+	struct elfrw_addrmap map = make_map();
+	_Static_assert(sizeof units / sizeof *units == N_UNITS, "the map's number of units");
+	memcpy(map.unit, units, sizeof units);
+	map.in_place = true;
+	map.thunks = 0x1000;
+	map.thunks_end = 0x10e5;
+	map.trap_byte = 0x10ff;
+	struct dwr_ranger o = dwr_ranger(&map, DWR_FOLDED_OVERLAY),
+			  a = dwr_ranger(&map, DWR_FOLDED_ALIAS);
+	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1100, WANT({ 0x1000, 0x10e5 }), NONE_TAKEN);
+	check_map(&a, DWR_FOR_UNIT, 0x1000, 0x1100, WANT({ 0x1000, 0x10e5 }), NONE_TAKEN);
+	check_map(&o, DWR_FOR_UNIT, 0x1030, 0x10d0, WANT({ 0x1030, 0x10d0 }), NONE_TAKEN);
+	/* A thunk alone, with removed code behind it; its copy elsewhere; nothing at all. */
+	check_map(&o, DWR_FOR_UNIT, 0x1060, 0x10a0, WANT({ 0x1060, 0x1065 }), NONE_TAKEN);
+	check_map(&a, DWR_FOR_UNIT, 0x1060, 0x10a0, WANT({ 0x1020, 0x1040 }, { 0x1060, 0x1065 }),
+		  NONE_TAKEN);
+	check_map(&o, DWR_FOR_UNIT, 0x1068, 0x10a0, EMPTY, NONE_TAKEN);
+	/* The functions and scopes in it are cut as ever. */
+	check_map(&o, DWR_FOR_FUNCTION, 0x1060, 0x1080, WANT({ 0x1060, 0x1065 }),
+		  TAKEN({ 2, 0, 0x20 }));
+	map.trap_byte = 0x107f;
+	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1100, WANT({ 0x1000, 0x1065 }, { 0x10c0, 0x10e5 }),
+		  NONE_TAKEN);
+	elfrw_addrmap_deinit(&map);
+}
+
 /* Damages two sets, SIZE bytes at DATA: cut off anywhere but between the sets, or with segment
  * selectors. No set at all is no fault. */
 static void damage_aranges(struct dwr_rw_aranges_in in, uint8_t *data, size_t size)
@@ -382,9 +421,10 @@ static void test_addr(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnglists),  cmocka_unit_test(test_loclists),
-		cmocka_unit_test(test_old_lists), cmocka_unit_test(test_range_map),
-		cmocka_unit_test(test_aranges),   cmocka_unit_test(test_addr),
+		cmocka_unit_test(test_rnglists),       cmocka_unit_test(test_loclists),
+		cmocka_unit_test(test_old_lists),      cmocka_unit_test(test_range_map),
+		cmocka_unit_test(test_range_in_place), cmocka_unit_test(test_aranges),
+		cmocka_unit_test(test_addr),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

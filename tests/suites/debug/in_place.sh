@@ -1,0 +1,68 @@
+#!/bin/bash
+# in_place.sh: the code of units in programs that are folded in place.  A unit keeps its one range, since jumps are where its functions
+# were; only the unit with the artificial unit's byte needs a list.  No range overlaps another, in one DIE or in two units, as
+# llvm-dwarfdump reads them; readers find the lines that they find in the input; icfold verify finds a jump that is in two ranges.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite in_place gcc llvm-dwarfdump readelf perl
+# In one.c two of the last three functions fold, in two.c the first two, the last ones of the program.
+{
+	printf 'int %s(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x + 3; return s; }\n' a b
+	echo 'int e(int x) { return x * 7; }'
+	printf 'int %s(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x + 3; return s; }\n' f
+} >one.c
+{
+	printf 'int %s(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x + 3; return s; }\n' c d
+	cat <<-'END'
+		int a(int), b(int), e(int), f(int);
+		int (*volatile all[])(int) = { a, b, c, d, e, f };
+		int main(int n, char **v) { (void)v; return all[0](n) + all[1](n) + all[2](n) + all[3](n) + all[4](n) + all[5](n) - 22; }
+	END
+} >two.c
+
+# lines READER FILE: what READER says of the functions that are whole in every output.
+lines() { nm in."$v" | awk '$3 ~ /^(a|e|main)$/ { print "0x" $1 }' | "$1" -f -e "$2"; }
+
+for v in 4 5; do
+	if ! gcc -gdwarf-$v -O1 -fno-ipa-icf one.c two.c -Wl,--emit-relocs -o in.$v 2>log; then
+		not_ok in_place/build/$v "$(first_line log)"
+		continue
+	fi
+	for policy in overlay alias drop; do
+		n=in_place/$v/$policy out=$policy.$v
+		if ! "$ICFOLD" -q --allow-growth --in-place --debug-folded=$policy in.$v -o "$out" 2>log; then
+			not_ok "$n" "$(first_line log)"
+			continue
+		fi
+		check "$n/folds" "$(nm "$out" | grep -c ' [a-f]$') functions" [ "$("$ICFOLD" dump --groups "$out" | grep -cE '\b[a-f]\b')" -ge 4 ]
+		# shellcheck disable=SC2086
+		check "$n/runs" "it does not" $RUN ./"$out"
+		llvm-dwarfdump --debug-info "$out" >info
+		awk '/DW_TAG_compile_unit/ { unit = 1 } /^$/ { unit = 0 } unit && /DW_AT_(name|ranges|high_pc)/' info >units
+		check "$n/one range" "$(tr '\n\t' '  ' <units)" awk 'was ~ /one\.c"/ && /high_pc/ { found = 1 } { was = $0 } END { exit !found }' units
+		"$ICFOLD" verify in.$v "$out" >log 2>&1
+		check "$n/verify" "$(grep -m 1 ': .*expected' log)" grep -qx equal log
+		# With alias, functions share ranges, and so do units.
+		[ $policy != alias ] || continue
+		llvm-dwarfdump --verify "$out" >log
+		check "$n/overlaps" "$(grep -m 1 overlapping log)" [ "$(grep -c overlapping log)" = 0 ]
+		for t in addr2line eu-addr2line; do
+			have $t || continue
+			lines $t in.$v >want
+			lines $t "$out" >got
+			check "$n/$t" "$(diff want got | sed -n 2p)" cmp -s want got
+		done
+	done
+done
+
+# The list of two.c has the code behind the artificial unit's byte first.  It now begins at the last jump in front, which is in the
+# second range, too.
+at=$(readelf -SW overlay.4 | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".debug_ranges" { print "0x" $4 }')
+od -An -v -t x8 -w16 -j "${at:-0}" overlay.4 | awk '$1 == "ffffffffffffffff" { print NR * 16, $2; exit }' >list
+read -r in_list base <list
+jump=$(nm overlay.4 | awk '$3 == "d" { print $1 }')
+cp overlay.4 broken
+perl -e 'open F, "+<", $ARGV[0]; seek F, $ARGV[1], 0; print F pack "Q<", $ARGV[2]' broken $((at + in_list)) $((0x$jump - 0x$base))
+"$ICFOLD" verify in.4 broken >log 2>&1
+check in_place/two_ranges "$(tail -n 1 log)" grep -q 'ranges: .*expected ranges that are apart' log
+finish
