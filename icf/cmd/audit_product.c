@@ -75,14 +75,17 @@ static int check_duplicated(const struct icf_audit_command *c, const struct icf_
 	return ICF_EXIT_NO;
 }
 
-/* No file of P could be analysed. */
+/* No file of P could be analysed.  If there is one only, it says why. */
 static int nothing(const char *what, const struct icf_product *p)
 {
-	const char *why = NULL;
+	const struct icf_product_file *one = NULL;
 	for (size_t k = 0; k < p->file.len && p->bad == 1; k++)
 		if (p->file.data[k].state == ICF_FILE_BAD)
-			why = p->file.data[k].why;
-	icf_message(what, "%s%sno file could be analysed", why ? why : "", why ? ": " : "");
+			one = &p->file.data[k];
+	if (one && one->why)
+		icf_message(one->name, "%s: no file could be analysed", one->why);
+	else
+		icf_message(what, "no file could be analysed");
 	return ICF_EXIT_TROUBLE;
 }
 

@@ -69,6 +69,16 @@ mkdir texts && echo text >texts/text && tar cf texts.tar texts
 "$ICFOLD" audit --json texts.tar program >asked.json 2>err
 check product-bad/asked "$(grep error asked.json)" grep -q '"texts.tar", "state": "bad", .*"has no ELF files in it"' asked.json
 
+# If the only file cannot be analysed, the message has its name.
+gzip -c program >program.gz
+mkdir -p broken && head -c 2000 program >broken/one
+for what in program.gz broken "--diff program.gz program" "--diff program broken"; do
+	# shellcheck disable=SC2086
+	"$ICFOLD" audit $what >out 2>err
+	rc=$?
+	check "product-bad/name $what" "status $rc: $(cat err)" test $rc = 2 -a "$(grep -cE '^icfold: (program.gz|broken/one): .+: no file could be analysed$' err)" = 1 -a "$(wc -l <err)" = 1
+done
+
 # What the largest process takes: those that unpack, and those that analyse.
 if [ -x /usr/bin/time ]; then
 	TMPDIR=$WORK /usr/bin/time -f %M -o kb "$ICFOLD" audit --memory=128M archives/bomb.zip archives/overlap.zip archives/sparse.tar archives/sound.tar >out 2>err
