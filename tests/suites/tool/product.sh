@@ -92,6 +92,22 @@ expect('missing', F['missing']['error'], 'No such file or directory')" list.json
 "$ICFOLD" audit --json --files-from=- <list >stdin.json 2>err
 py product/list-stdin "assert 'p2' in F and 'p1' not in F" stdin.json
 
+# Names that zero bytes end may have newlines in them; the last needs no zero byte.
+mkdir "two
+lines" && cp p2 "two
+lines/a
+b"
+{
+	find "two
+lines" -type f -print0
+	printf 'p1\0\0missing'
+} >zeros
+for l in zeros -; do
+	"$ICFOLD" audit --json --files-from=$l <zeros >list.json 2>err
+	py "product/list-zeros $l" "
+expect('states', {n: F[n]['state'] for n in F}, {'two\nlines/a\nb': 'analysed', 'p1': 'analysed', 'missing': 'bad'})" list.json
+done
+
 # --- the same with any number of processes, and with little memory
 for t in 1 3; do
 	"$ICFOLD" audit --json --threads=$t "$root" >threads.json
