@@ -188,16 +188,22 @@ static bool set_flag(struct icf_options *opt, const char *arg)
 	return true;
 }
 
+/* A list goes to standard output without a file, and with "-". */
+static const char *list_file(const char *value)
+{
+	return strcmp(value, "-") == 0 ? NULL : value;
+}
+
 /* Options with an optional value: --NAME alone is a flag, so a value follows '='. */
 static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, bool *taken)
 {
 	*taken = true;
 	if (strncmp(arg, "--print-icf-sections=", 21) == 0) {
 		opt->print_sections = true;
-		opt->print_sections_file = arg + 21;
+		opt->print_sections_file = list_file(arg + 21);
 	} else if (strncmp(arg, "--print-gc-functions=", 21) == 0) {
 		opt->print_gc = true;
-		opt->print_gc_file = arg + 21;
+		opt->print_gc_file = list_file(arg + 21);
 	} else if (strncmp(arg, "--gc-functions=", 15) == 0) {
 		if (strcmp(arg + 15, "objects") != 0 && strcmp(arg + 15, "functions") != 0)
 			return elfrw_error(
@@ -283,6 +289,27 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 	return NULL;
 }
 
+/* The map and the depfile may go to standard output, alone: other programs read them. */
+static struct elfrw_err *take_standard_output(struct icf_options *opt)
+{
+	const struct {
+		const char *name, **file;
+	} report[] = { { "--map", &opt->map_file }, { "--depfile", &opt->depfile } };
+	bool taken = (opt->print_sections && !opt->print_sections_file) ||
+		     (opt->print_gc && !opt->print_gc_file) || opt->n_why_live ||
+		     opt->stats != ICF_STATS_NONE || opt->summary == ICF_SUMMARY_ALWAYS;
+	for (size_t k = 0; k < sizeof report / sizeof *report; k++) {
+		if (!*report[k].file || strcmp(*report[k].file, "-") != 0)
+			continue;
+		if (taken)
+			return elfrw_error("%s=-: another report goes to standard output",
+					   report[k].name);
+		*report[k].file = icf_report_file("-");
+		taken = opt->standard_output = true;
+	}
+	return NULL;
+}
+
 static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 {
 	*opt = (struct icf_options){ .mode = ICF_MODE_SAFE };
@@ -313,6 +340,7 @@ static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 		return elfrw_error("--strip-all and --emit-relocs may not be used together");
 	if (opt->n_why_live && !opt->gc_functions)
 		return elfrw_error("--why-live needs --gc-functions");
+	ELFRW_TRY(take_standard_output(opt));
 	opt->strip_debug |= opt->strip_all;
 	/* These options ask for something that may take room.  With --debug-output the debug file
 	 * holds the record. */

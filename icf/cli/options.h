@@ -28,6 +28,7 @@ struct icf_options {
 	const char *print_sections_file; /* NULL: standard output */
 	const char *map_file;            /* NULL: none */
 	const char *depfile;             /* NULL: none */
+	bool standard_output;            /* the map or the depfile is asked for there */
 	const char *debug_file;          /* the input's separate debug file; NULL: search for it */
 	const char *debug_output;        /* NULL: separate debug files are left alone */
 	const char *debug_dir;           /* folder of debug files; NULL: the default */

@@ -29,9 +29,10 @@ static const char usage[] =
 	"      --format=text|json|csv|github|gitlab|sarif  the form of the report; with --diff, the\n"
 	"                             last three are annotations for a review: functions that were\n"
 	"                             added and were there already\n"
-	"      --html=FILE            write a page for a web browser to FILE instead\n"
-	"      --rows=FILE            write one row a function to FILE instead, for databases: JSON\n"
-	"                             Lines, or CSV if FILE ends in .csv\n"
+	"      --html=FILE            write a page for a web browser to FILE instead (-: standard\n"
+	"                             output)\n"
+	"      --rows=FILE            write one row a function to FILE instead (-: standard output),\n"
+	"                             for databases: JSON Lines, or CSV if FILE ends in .csv\n"
 	"      --package=NAME         what the rows say of the package of the files (default: the\n"
 	"                             package that a file is in, or what the file says of itself)\n"
 	"      --top=N                print at most N rows of a table, 0: all (default: 20; with\n"
@@ -40,7 +41,8 @@ static const char usage[] =
 	"                             expression; demangled or linkage names)\n"
 	"      --sort=saving|count|size|name  order of groups and tables (default: saving)\n"
 	"      --full-names           print full names, and all functions of a group\n"
-	"      --files-from=LIST      the files that LIST names, one a line (-: standard input), too\n"
+	"      --files-from=LIST      the files that LIST names, one a line or each with a zero byte\n"
+	"                             behind it (-: standard input), too\n"
 	"      --memory=BYTES         of several files: memory for all analyses at a time (default:\n"
 	"                             1536M)\n"
 	"      --no-sources           do not read the debug information\n"
@@ -314,6 +316,8 @@ static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 			return icf_usage_error("audit", "--%s=%s: must be %s",
 					       options[line->which].name, optarg, must);
 	}
+	c->html = icf_report_file(c->html);
+	c->rows = icf_report_file(c->rows);
 	c->opt.threads = line->threads;
 	c->quiet = line->quiet;
 	if (!c->top_given && (c->format != FORMAT_TEXT || c->html))

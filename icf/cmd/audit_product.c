@@ -37,29 +37,44 @@ static void free_names(names *list, int borrowed)
 	VEC_FREE(list);
 }
 
-/* Adds the lines of PATH; "-": of standard input. */
+static struct elfrw_err *add_name(names *list, const char *name)
+{
+	if (!*name)
+		return NULL;
+	char *copy = strdup(name), **to = copy ? VEC_PUSH(list) : NULL;
+	if (!to) {
+		free(copy);
+		return &elfrw_err_nomem;
+	}
+	*to = copy;
+	return NULL;
+}
+
+static struct elfrw_err *add_lines(names *list, char *text)
+{
+	for (char *line; (line = strsep(&text, "\n"));)
+		ELFRW_TRY(add_name(list, line));
+	return NULL;
+}
+
+/* Adds the lines of PATH; "-": of standard input.  If there are zero bytes, they are the ends of
+ * the names, as find(1) -print0 writes them: a list of lines has none. */
 static struct elfrw_err *read_list(const char *path, names *list)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
 	if (!f)
 		return elfrw_error_errno(errno, "cannot open");
-	char *line = NULL;
+	char *text = NULL;
 	size_t size = 0;
+	bool zeros = false;
 	struct elfrw_err *err = NULL;
-	for (ssize_t n; !err && (n = getline(&line, &size, f)) > 0;) {
-		if (line[n - 1] == '\n')
-			line[--n] = 0;
-		char *copy = n ? strdup(line) : NULL, **to = copy ? VEC_PUSH(list) : NULL;
-		if (to)
-			*to = copy;
-		else if (n) {
-			free(copy);
-			err = &elfrw_err_nomem;
-		}
+	for (ssize_t n; !err && (n = getdelim(&text, &size, 0, f)) > 0;) {
+		zeros |= !text[n - 1];
+		err = zeros ? add_name(list, text) : add_lines(list, text);
 	}
 	if (!err && ferror(f))
 		err = elfrw_error_errno(errno, "cannot read");
-	free(line);
+	free(text);
 	if (f != stdin)
 		fclose(f);
 	return err;
@@ -75,14 +90,17 @@ static int check_duplicated(const struct icf_audit_command *c, const struct icf_
 	return ICF_EXIT_NO;
 }
 
-/* No file of P could be analysed. */
+/* No file of P could be analysed.  If there is one only, it says why. */
 static int nothing(const char *what, const struct icf_product *p)
 {
-	const char *why = NULL;
+	const struct icf_product_file *one = NULL;
 	for (size_t k = 0; k < p->file.len && p->bad == 1; k++)
 		if (p->file.data[k].state == ICF_FILE_BAD)
-			why = p->file.data[k].why;
-	icf_message(what, "%s%sno file could be analysed", why ? why : "", why ? ": " : "");
+			one = &p->file.data[k];
+	if (one && one->why)
+		icf_message(one->name, "%s: no file could be analysed", one->why);
+	else
+		icf_message(what, "no file could be analysed");
 	return ICF_EXIT_TROUBLE;
 }
 

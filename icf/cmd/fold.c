@@ -72,7 +72,8 @@ static const char usage[] =
 	"      --print-icf-sections[=FILE]  list what was folded into what\n"
 	"      --print-gc-functions[=FILE]  list what was removed\n"
 	"      --map=FILE             write old address, size, new address and name of each unit\n"
-	"      --depfile=FILE         write a rule for make and ninja: OUTPUT: INPUT ...\n"
+	"      --depfile=FILE         write a rule for make and ninja: OUTPUT: INPUT ...  For these four,\n"
+	"                             - is standard output\n"
 	"      --summary[=always|auto|never]  print what was saved; auto: on a terminal (default)\n"
 	"      --stats[=text|json]    print figures about the run\n"
 	"      --json                 the same as --stats=json\n"
@@ -445,7 +446,8 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 	if (opt->time_passes)
 		icf_report_passes(stderr, run);
 	if (opt->summary == ICF_SUMMARY_ALWAYS ||
-	    (opt->summary == ICF_SUMMARY_AUTO && !opt->quiet && isatty(STDOUT_FILENO)))
+	    (opt->summary == ICF_SUMMARY_AUTO && !opt->quiet && !opt->standard_output &&
+	     isatty(STDOUT_FILENO)))
 		icf_report_summary(stdout, run);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return fail("standard output",

@@ -122,7 +122,7 @@ int icf_cmd_symbols(int argc, char **argv)
 	for (int c; status < 0 && (c = icf_cmdline_next(&line)) != -1;)
 		switch (c) {
 		case OPT_FORMAT: status = set_format(&in, optarg); break;
-		case 'o': output = optarg; break;
+		case 'o': output = strcmp(optarg, "-") == 0 ? NULL : optarg; break;
 		case OPT_DEBUG_FILE: opt.debug_file = optarg; break;
 		case OPT_DEBUG_DIR: opt.debug_dir = optarg; break;
 		default: status = line.status;

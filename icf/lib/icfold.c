@@ -167,23 +167,25 @@ void icfold_close(icfold *p)
 
 const char *icfold_message(const icfold *p)
 {
+	if (!p)
+		return elfrw_err_text(&elfrw_err_nomem);
 	return p->err ? elfrw_err_text(p->err) : "no error";
 }
 
 const char *icfold_warning(const icfold *p)
 {
-	return p->lookup ? dwr_lookup_warning(p->lookup) : NULL;
+	return p && p->lookup ? dwr_lookup_warning(p->lookup) : NULL;
 }
 
 int icfold_is_folded(const icfold *p)
 {
-	return p->lookup && dwr_lookup_tables(p->lookup) &&
+	return p && p->lookup && dwr_lookup_tables(p->lookup) &&
 	       dwr_callchain_note(dwr_lookup_tables(p->lookup));
 }
 
 const uint8_t *icfold_build_id(const icfold *p, size_t *size)
 {
-	const struct elfrw_image *img = p->lookup ? dwr_lookup_image(p->lookup) : NULL;
+	const struct elfrw_image *img = p && p->lookup ? dwr_lookup_image(p->lookup) : NULL;
 	uint32_t n = 0;
 	const uint8_t *id = img && img->arch ? elfrw_build_id(img, &n) : NULL;
 	*size = n;
@@ -192,7 +194,7 @@ const uint8_t *icfold_build_id(const icfold *p, size_t *size)
 
 int icfold_stack(icfold *p, const uint64_t *address, const uint64_t *vtable, size_t n)
 {
-	if (!p->lookup)
+	if (!p || !p->lookup)
 		return ICFOLD_ERROR;
 	p->n_levels = 0;
 	int status = fail(p, dwr_lookup_resolve(p->lookup, address, vtable, n));
@@ -253,7 +255,7 @@ static void keep(icfold *p, uint32_t number)
 
 int icfold_level(icfold *p, size_t i, const icfold_answer **ret)
 {
-	if (!p->lookup)
+	if (!p || !p->lookup)
 		return ICFOLD_ERROR;
 	if (i >= p->n_levels)
 		return fail(p, elfrw_error("the stack has no level %zu", i));
@@ -283,11 +285,11 @@ int icfold_address(icfold *p, uint64_t address, const icfold_answer **ret)
 const icfold_frame *icfold_answer_frame(const icfold_answer *answer, size_t i)
 {
 	const struct answer *a = (const struct answer *)answer;
-	return i < a->a.n_frames ? &a->frame[i] : NULL;
+	return a && i < a->a.n_frames ? &a->frame[i] : NULL;
 }
 
 const char *icfold_answer_candidate(const icfold_answer *answer, size_t i)
 {
 	const struct answer *a = (const struct answer *)answer;
-	return i < a->a.n_candidates ? a->candidate[i] : NULL;
+	return a && i < a->a.n_candidates ? a->candidate[i] : NULL;
 }

@@ -15,7 +15,10 @@
  *
  * A handle belongs to one thread at a time; different handles have nothing in common.  The library
  * prints nothing, does not end the program, and has no state of its own.  Structures may get more
- * members at their end, never others: they are made by the library, or tell their size. */
+ * members at their end, never others: they are made by the library, or tell their size.
+ *
+ * NULL may stand for a handle or an answer, as there is none without memory: nothing is known of
+ * it, and what returns a status fails.  A handle that was closed may not be used. */
 #ifndef ICFOLD_H
 #define ICFOLD_H
 #include <stddef.h>
@@ -90,10 +93,11 @@ ICFOLD_API int icfold_open_fd(int fd, const icfold_options *options, icfold **re
 ICFOLD_API int icfold_open_memory(const void *data, size_t size, const icfold_options *options,
 				  icfold **ret);
 
-/* NULL is allowed. */
+/* After this PROG, its answers and their texts are gone. */
 ICFOLD_API void icfold_close(icfold *prog);
 
-/* What went wrong in the last call that failed; never NULL; valid until the next call. */
+/* What went wrong in the last call that failed; never NULL; valid until the next call.  Of no
+ * handle: that memory ran out. */
 ICFOLD_API const char *icfold_message(const icfold *prog);
 
 /* The first fault of the file's tables or debug information that a look-up met, or NULL.  What they

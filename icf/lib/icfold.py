@@ -84,19 +84,40 @@ def _text(b):
     return None if b is None else b.decode("utf-8", "replace")
 
 
+def _path(p):
+    """P as C takes it.  C would end it at a zero byte, and open another file."""
+    b = os.fsencode(p)
+    if b"\0" in b:
+        raise ValueError("embedded null byte")
+    return b
+
+
+def _fits(number, least, most):
+    """NUMBER, of which ctypes would take only the low bits."""
+    if not least <= number <= most:
+        raise OverflowError("%d is not between %d and %d" % (number, least, most))
+    return number
+
+
+def _address(a):
+    return _fits(a, 0, 2**64 - 1)
+
+
 class File:
-    """A program or library: a path, an open file's number, or its bytes."""
+    """A program or library: a path, an open file's number, or its bytes.
+
+    What is done with a closed file is a ValueError, as with Python's own files."""
 
     def __init__(self, what, flags=0, debug_file=None, debug_dir=None, sysroot=None):
         self._handle = ctypes.c_void_p()
-        options = _Options(ctypes.sizeof(_Options), flags, *(os.fsencode(p) if p else None for p in (debug_file, debug_dir, sysroot)))
+        options = _Options(ctypes.sizeof(_Options), flags, *(_path(p) if p else None for p in (debug_file, debug_dir, sysroot)))
         ref = ctypes.byref(self._handle)
         if isinstance(what, int):
-            status = _lib.icfold_open_fd(what, options, ref)
+            status = _lib.icfold_open_fd(_fits(what, -(2**31), 2**31 - 1), options, ref)
         elif isinstance(what, (bytes, bytearray)):
             status = _lib.icfold_open_memory(bytes(what), len(what), options, ref)
         else:
-            status = _lib.icfold_open(os.fsencode(what), options, ref)
+            status = _lib.icfold_open(_path(what), options, ref)
         if status:
             self._fail(status, close=True)
 
@@ -112,7 +133,13 @@ class File:
         _lib.icfold_close(self._handle)
         self._handle = ctypes.c_void_p()
 
+    def _open(self):
+        if not self._handle:
+            raise ValueError("the file is closed")
+        return self._handle
+
     def __enter__(self):
+        self._open()
         return self
 
     def __exit__(self, *_):
@@ -124,24 +151,24 @@ class File:
 
     @property
     def is_folded(self):
-        return bool(_lib.icfold_is_folded(self._handle))
+        return bool(_lib.icfold_is_folded(self._open()))
 
     @property
     def warning(self):
-        return _text(_lib.icfold_warning(self._handle))
+        return _text(_lib.icfold_warning(self._open()))
 
     @property
     def build_id(self):
         n = ctypes.c_size_t()
-        p = _lib.icfold_build_id(self._handle, ctypes.byref(n))
+        p = _lib.icfold_build_id(self._open(), ctypes.byref(n))
         return bytes(p[: n.value]) if p else None
 
     def stack(self, addresses, vtables=None):
         """[Level] for addresses as in the file, innermost first: a PC, then return addresses; 0: in another file."""
         n = len(addresses)
         array = ctypes.c_uint64 * n
-        slots = None if vtables is None else array(*(v or 0 for v in vtables))
-        status = _lib.icfold_stack(self._handle, array(*addresses), slots, n)
+        slots = None if vtables is None else array(*(_address(v or 0) for v in vtables))
+        status = _lib.icfold_stack(self._open(), array(*map(_address, addresses)), slots, n)
         if status:
             self._fail(status)
         return [self._level(i) for i in range(n)]
@@ -151,7 +178,7 @@ class File:
 
     def _level(self, i):
         a = ctypes.POINTER(_Answer)()
-        status = _lib.icfold_level(self._handle, i, ctypes.byref(a))
+        status = _lib.icfold_level(self._open(), i, ctypes.byref(a))
         if status:
             self._fail(status)
         frames = []
@@ -166,10 +193,10 @@ def main(argv):
     if len(argv) < 3:
         sys.exit("usage: python3 -m icfold FILE ADDRESS...")
     try:
-        prog = File(argv[1])
-    except Error as e:
+        levels = File(argv[1]).stack([int(a, 16) for a in argv[2:]])
+    except (Error, OverflowError, ValueError) as e:
         sys.exit("icfold: %s: %s" % (argv[1], e))
-    for level in prog.stack([int(a, 16) for a in argv[2:]]):
+    for level in levels:
         for f in level.frames or [None]:
             print("%s at %s:%d:%d" % (f.function or "??", f.file or "??", f.line, f.column) if f else "?? at ??:0:0")
         if level.shared and not level.decided:

@@ -3,6 +3,8 @@
 # Rows of packages (icfold audit --rows=rows.csv *.deb) have them already.
 set -e
 db=$1
+# Else sqlite3 would take it for an option.
+case $db in -*) db=./$db ;; esac
 root=${2:-}
 root=${root%/}
 owners=$(mktemp)
@@ -14,10 +16,11 @@ for list in "$root"/var/lib/dpkg/info/*.list; do
 		/^\/(bin|lib|lib64|sbin)\// { print root "/usr" $0 "\t" package }
 		{ print root $0 "\t" package }' "$list"
 done >"$owners"
-sqlite3 "$db" <<SQL
+# The shell opens the file: .import would take its name apart.
+sqlite3 -bail "$db" 3<"$owners" <<'SQL'
 CREATE TEMP TABLE owner(file TEXT, package TEXT);
 .mode tabs
-.import '${owners//\'/\'\'}' owner
+.import /dev/fd/3 owner
 CREATE INDEX temp.owner_file ON owner(file);
 UPDATE functions SET package = (SELECT min(package) FROM owner WHERE owner.file = functions.file)
 WHERE package IS NULL AND file IN (SELECT file FROM owner);

@@ -6,15 +6,17 @@
 set -e
 here=$(dirname "$(readlink -f "$0")")
 db=$1
+# Else sqlite3 would take it for an option.
+case $db in -*) db=./$db ;; esac
 shift
 sqlite3 "$db" "SELECT 1 FROM functions LIMIT 1" >/dev/null 2>&1 || sqlite3 "$db" <"$here/schema.sql"
 for rows; do
-	# Empty values are NULL; truth is 0 and 1.
-	sqlite3 "$db" <<END
+	# Empty values are NULL; truth is 0 and 1.  The shell opens the file, since .import takes names apart: quotes, options, commands.
+	sqlite3 -bail "$db" 3<"$rows" <<'END'
 CREATE TEMP TABLE raw(file, build_id, package, arch, name, linkage_name, source_file, source_line, address, size, hash,
 	hash_version, class, foldable, reason, used);
 .mode csv
-.import --skip 1 '${rows//\'/\'\'}' raw
+.import --skip 1 /dev/fd/3 raw
 INSERT INTO functions SELECT file, nullif(build_id, ''), nullif(package, ''), arch, nullif(name, ''), nullif(linkage_name, ''),
 	nullif(source_file, ''), nullif(source_line, ''), address, size, hash, hash_version, class, foldable = 'true', reason,
 	CASE used WHEN '' THEN NULL ELSE used = 'true' END

@@ -11,6 +11,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +55,7 @@ struct reader {
 	int socket;
 	uint64_t left;    /* bytes that may still be unpacked */
 	uint64_t largest; /* bytes of a member */
-	uint32_t members;
+	uint32_t members, nameless;
 	struct icf_archive_member m;
 };
 
@@ -245,8 +247,13 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 static void take_name(struct reader *r, struct archive_entry *e, size_t prefix)
 {
 	const char *name = r->lib.archive_entry_pathname(e);
-	if (!name)
-		name = "(a name that is no text)";
+	char number[64];
+	if (!name) {
+		/* Members that nobody could tell apart would be one file to a comparison. */
+		snprintf(number, sizeof number, "(name %" PRIu32 " that is no text)",
+			 ++r->nameless);
+		name = number;
+	}
 	while (*name == '/' || (name[0] == '.' && name[1] == '/'))
 		name++;
 	snprintf(r->m.name + prefix, sizeof r->m.name - prefix, "%s", name);
@@ -305,6 +312,9 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 
 static void read_archive(const char *path, int socket, uint64_t memory)
 {
+	/* Names that an archive says to be UTF-8 are lost where the characters of the locale are
+	 * those of ASCII.  Whatever the user's locale is, the names are the same. */
+	setlocale(LC_CTYPE, "C.UTF-8");
 	struct reader *r = calloc(1, sizeof *r);
 	bool there = r && open_library(&r->lib);
 	struct archive *a = there ? new_archive(&r->lib) : NULL;

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define SNIFF 512 /* bytes that tell what a file is */
+#define SNIFF 512        /* bytes that tell what a file is */
+#define BLOCK (64 << 10) /* bytes that are hashed at once */
 
 enum icf_product_kind icf_product_kind(const void *bytes, size_t n)
 {
@@ -207,19 +207,37 @@ struct elfrw_err *icf_product_collect(struct icf_product *p, char **operand, int
 
 /* ---- copies ---- */
 
+/* Hashes the SIZE bytes of FD.  They are read and not mapped: if somebody truncates a mapped file,
+ * the process ends (icf/cmd/process.h), and with this process the whole audit. */
+static bool hash_bytes(int fd, uint64_t size, uint64_t hash[2])
+{
+	uint8_t block[BLOCK];
+	XXH3_state_t s;
+	XXH3_INITSTATE(&s);
+	XXH3_128bits_reset(&s);
+	for (uint64_t at = 0; at < size;) {
+		const uint64_t left = size - at;
+		ssize_t n = pread(fd, block, left < BLOCK ? left : BLOCK, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		XXH3_128bits_update(&s, block, (size_t)n);
+		at += (uint64_t)n;
+	}
+	XXH128_hash_t h = XXH3_128bits_digest(&s);
+	hash[0] = h.low64;
+	hash[1] = h.high64;
+	return true;
+}
+
+/* false: not known, since the file cannot be read, or changed its size. */
 static bool content_hash(const char *path, uint64_t size, uint64_t hash[2])
 {
 	int fd = elfrw_open_regular(path);
-	void *bytes = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	struct stat st;
-	bool ok = bytes != MAP_FAILED && fstat(fd, &st) == 0 && (uint64_t)st.st_size == size;
-	if (ok) {
-		XXH128_hash_t h = XXH3_128bits(bytes, size);
-		hash[0] = h.low64;
-		hash[1] = h.high64;
-	}
-	if (bytes != MAP_FAILED)
-		munmap(bytes, size);
+	bool ok = fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == size &&
+		  hash_bytes(fd, size, hash);
 	if (fd >= 0)
 		close(fd);
 	return ok;

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,6 +191,18 @@ static struct elfrw_err *take_message(struct run *r, const struct message *m, bo
 	return m->ok ? NULL : icf_product_bad(f, "%s", m->why);
 }
 
+/* The process that analysed F ended with STATUS. */
+static struct elfrw_err *blame(struct icf_product_file *f, int status)
+{
+	struct stat st;
+	if (f->path && stat(f->path, &st) == 0 && (uint64_t)st.st_size < f->size)
+		return icf_product_bad(f, "was truncated while it was read");
+	if (WIFSIGNALED(status))
+		return icf_product_bad(f, "its analysis was ended by signal %d (%s)",
+				       WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return icf_product_bad(f, "its analysis ended early");
+}
+
 /* The process of JOB ended.  The file that it was at gets the blame; those behind it go to
  * others. */
 static struct elfrw_err *end_job(struct run *r, struct job *job)
@@ -203,10 +216,7 @@ static struct elfrw_err *end_job(struct run *r, struct job *job)
 		struct icf_product_file *f = &r->p->file.data[job->id[job->reported]];
 		r->finished++;
 		close_member(f);
-		err = WIFSIGNALED(status)
-			      ? icf_product_bad(f, "its analysis was ended by signal %d (%s)",
-						WTERMSIG(status), strsignal(WTERMSIG(status)))
-			      : icf_product_bad(f, "its analysis ended early");
+		err = blame(f, status);
 	}
 	for (uint32_t k = job->reported + 1; k < job->n && !err; k++)
 		err = enqueue(r, job->id[k]);

@@ -287,6 +287,39 @@ check cli/map-addresses "not the addresses of the symbols: $(echo "$bad" | tr '\
 run r --map=nowhere/map prog -o x1
 check cli/map-unwritable "status $rc, $(first_line r.err)" test $rc = 2 -a -s r.err
 
+# "-" is standard output for a report, and no file.
+to_standard_output() { # NAME FILE ARG...: writes what is in FILE
+	local name=$1 file=$2 other
+	shift 2
+	run r "$@"
+	cmp -s r.out "$file"
+	other=$?
+	check "cli/$name" "status $rc: $(first_line r.err), $(wc -c <r.out) of $(wc -c <"$file") bytes" test $other = 0 -a $rc = 0 -a -s r.out -a ! -e -
+	rm -f ./-
+}
+"$ICFOLD" --icf=all --gc-functions --map=map --depfile=rule --print-icf-sections=list prog -o x1
+to_standard_output map-standard map --icf=all --gc-functions --map=- prog -o x1
+to_standard_output Map-standard map --icf=all --gc-functions -Map - prog -o x1
+to_standard_output depfile-standard rule --depfile=- prog -o x1
+to_standard_output print-icf-sections-standard list --icf=all --gc-functions --print-icf-sections=- prog -o x1
+gcc -O0 -o unused -Wl,--emit-relocs -x c - <<<'static int never(int x) { return x; } int (*unused(void))(int) { return never; } int main(void) { return 0; }'
+"$ICFOLD" --gc-functions --print-gc-functions=gone unused -o x1
+to_standard_output print-gc-functions-standard gone --gc-functions --print-gc-functions=- unused -o x1
+run r --icf=all --gc-functions --map=/dev/stdout --print-icf-sections=list prog -o x1
+check cli/map-dev-stdout "status $rc" cmp r.out map
+"$ICFOLD" audit --html=page prog && "$ICFOLD" audit --html=pages prog watch && "$ICFOLD" audit --rows=rows prog && "$ICFOLD" symbols --format=json -o symbols prog
+to_standard_output html-standard page audit --html=- prog
+to_standard_output html-standard-product pages audit --html=- prog watch
+to_standard_output rows-standard rows audit --rows=- prog
+to_standard_output symbols-standard symbols symbols --format=json -o - prog
+for two in "--map=- --depfile=-" "--map=- --stats" "--map=- --json" "--depfile=- --print-icf-sections" "--map=- --print-icf-sections=-" \
+	"--map=- --gc-functions --print-gc-functions" "--map=- --summary" "--map=- --gc-functions --why-live=main"; do
+	# shellcheck disable=SC2086
+	usage_error "standard-twice $two" 'another report goes to standard output' $two prog -o out/x
+done
+"$ICFOLD" --map=- prog -o x1 >/dev/full 2>r.err
+check cli/map-standard-full "status $?: $(first_line r.err)" grep -q '^icfold: /dev/stdout: cannot write: No space' r.err
+
 run r --stats prog -o x1
 check cli/stats "status $rc or nothing printed" test $rc = 0 -a -s r.out
 run r --stats=json --icf=all prog -o x1
@@ -306,6 +339,8 @@ if have script && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
 	n=$(grep -acvE '^(Script (started|done)|[[:space:]]*$)' typed)
 	check cli/summary "$n lines on a terminal instead of 1 to 3" test "$n" -ge 1 -a "$n" -le 3
 	check cli/summary-percent "no per cent: $(first_line typed)" grep -aq '%' typed
+	script -qec "'$ICFOLD' --icf=all --map=- prog -o x1" typed </dev/null >/dev/null 2>&1
+	check cli/map-terminal "$(grep -a % typed | head -n 1)" bash -c 'grep -aq "[0-9a-f].* main" typed && ! grep -aq % typed'
 	script -qec "'$ICFOLD' -q prog -o x1" typed </dev/null >/dev/null 2>&1
 	n=$(grep -acvE '^(Script (started|done)|[[:space:]]*$)' typed)
 	check cli/quiet "$n lines" test "$n" = 0

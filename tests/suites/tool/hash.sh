@@ -314,6 +314,21 @@ END
 	total=$(ask growth | awk '{ n += $(NF - 1) } END { print n }')
 	want=$(sqlite3 fleet.db "SELECT sum(CASE package WHEN 'new' THEN size ELSE -size END) FROM functions")
 	equal fleet-growth "$total" "$want"
+	# Files of any name, which is neither an option nor a command nor a string of SQL or C.
+	mkdir "odd's" "odd's/tmp" && cd "odd's" || exit 1
+	names=("it's a.csv" -x.csv '|touch started.csv' 'a"\n.csv' $'two\nlines.csv' --skip '-5 "')
+	for n in "${names[@]}"; do cp ../old.csv "./$n"; done
+	bash "$FLEET/load.sh" "-it's.db" "${names[@]}" 2>load.err
+	rc=$?
+	check fleet-names "status $rc: $(head -2 load.err)" test $rc = 0 -a ! -e started.csv
+	equal fleet-names-rows "$(sqlite3 "./-it's.db" "SELECT count(*) FROM functions")" "$((${#names[@]} * $(sqlite3 ../fleet.db "SELECT count(*) FROM functions WHERE package = 'old'")))"
+	bash "$FLEET/load.sh" "-it's.db" missing.csv >out 2>&1
+	check fleet-missing "a file that is not there is loaded" test $? != 0
+	mkdir -p root/var/lib/dpkg/info && echo /usr/bin/tool >root/var/lib/dpkg/info/owner:amd64.list
+	sqlite3 "./-it's.db" "UPDATE functions SET package = NULL, file = 'root/usr/bin/tool'"
+	TMPDIR=$PWD/tmp bash "$FLEET/debian.sh" "-it's.db" root 2>load.err
+	equal fleet-debian "$(sqlite3 "./-it's.db" "SELECT DISTINCT package FROM functions")" owner
+	cd ..
 else
 	skip fleet "sqlite3 is not installed"
 fi

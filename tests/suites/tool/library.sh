@@ -90,6 +90,9 @@ for f in short text /nonexistent .; do
 	out=$(./look $f 0x10 2>err)
 	if [ $? = 1 ] && [ "$(wc -l <<<"$out")" = 1 ] && ! [ -s err ]; then ok "library/broken/$f"; else not_ok "library/broken/$f" "$out $(first_line err)"; fi
 done
+./look -n 2>err
+rc=$?
+check library/null "status $rc" test $rc = 0
 
 # --- threads, memory ----------------------------------------------------------------------------------------------------------
 objdump -d --no-show-raw-insn report.folded | sed -n 's/^ *\([0-9a-f]*\):.*/\1/p' >addresses
@@ -187,6 +190,40 @@ for bad in ("/nonexistent", b"text", 999):
         assert False, bad
 EOF2
 	if cmp -s have shown && ! [ -s err ]; then ok library/python; else not_ok library/python "$(tail -n 1 err; diff have shown | head -n 2 | tr '\n' '|')"; fi
+	# What C would take otherwise than it is meant, or not survive, is an exception.
+	misuse() { # NAME CODE
+		PYTHONPATH=$to/share/icfold python3 - report.folded "${at[@]}" >have 2>err <<EOF3
+import sys, icfold
+at = [int(a, 16) for a in sys.argv[2:]]
+def expect(kind, *uses):
+    for k, use in enumerate(uses):
+        try: got = use()
+        except kind: continue
+        sys.exit("use %d is %r and no %s" % (k, got, kind.__name__))
+f = icfold.File(sys.argv[1])
+$2
+EOF3
+		local rc=$?
+		check "$1" "status $rc: $(tail -n 1 err)" test $rc = 0
+	}
+	misuse library/python/closed "
+with f: assert f.is_folded
+f.close()
+expect(ValueError, lambda: f.is_folded, lambda: f.build_id, lambda: f.warning, lambda: f.stack(at), lambda: f.stack([]), lambda: f.address(1), f.__enter__)"
+	misuse library/python/zero-byte "
+name = sys.argv[1]
+expect(ValueError, lambda: icfold.File(name + '\\0x'), lambda: icfold.File(name + '\\0'), lambda: icfold.File(name, debug_file=name + '\\0x'),
+       lambda: icfold.File(name, debug_dir='/\\0x'), lambda: icfold.File(name, sysroot=b'/\\0x'))"
+	misuse library/python/range "
+import os
+n = os.open(sys.argv[1], os.O_RDONLY)
+expect(OverflowError, *(lambda a=a: f.address(a) for a in (2**64 + at[1], -1, 2**64, 2**200)), *(lambda a=a: f.stack(at, [a]) for a in (-1, 2**64)),
+       lambda: icfold.File(2**32 + n))
+assert icfold.File(n).address(at[1]).frames
+for a in (0, 2**63, 2**64 - 1): f.address(a)
+f.stack(at, [None, 2**64 - 1, 0, 1])"
+	PYTHONPATH=$to/share/icfold python3 -m icfold report.folded 1ffffffffffffffff >have 2>&1
+	check library/python/main-range "$(first_line have)" grep -qE '^icfold: report.folded: 36893488147419103231 is not between' have
 	PYTHONPATH=$to/share/icfold python3 -m icfold report.folded "${at[@]}" >have 2>&1
 	if [ "$(grep -c ' at .*report.cc:' have)" = 4 ]; then ok library/python/main; else not_ok library/python/main "$(first_line have)"; fi
 fi

@@ -69,6 +69,16 @@ mkdir texts && echo text >texts/text && tar cf texts.tar texts
 "$ICFOLD" audit --json texts.tar program >asked.json 2>err
 check product-bad/asked "$(grep error asked.json)" grep -q '"texts.tar", "state": "bad", .*"has no ELF files in it"' asked.json
 
+# If the only file cannot be analysed, the message has its name.
+gzip -c program >program.gz
+mkdir -p broken && head -c 2000 program >broken/one
+for what in program.gz broken "--diff program.gz program" "--diff program broken"; do
+	# shellcheck disable=SC2086
+	"$ICFOLD" audit $what >out 2>err
+	rc=$?
+	check "product-bad/name $what" "status $rc: $(cat err)" test $rc = 2 -a "$(grep -cE '^icfold: (program.gz|broken/one): .+: no file could be analysed$' err)" = 1 -a "$(wc -l <err)" = 1
+done
+
 # What the largest process takes: those that unpack, and those that analyse.
 if [ -x /usr/bin/time ]; then
 	TMPDIR=$WORK /usr/bin/time -f %M -o kb "$ICFOLD" audit --memory=128M archives/bomb.zip archives/overlap.zip archives/sparse.tar archives/sound.tar >out 2>err
@@ -76,6 +86,45 @@ if [ -x /usr/bin/time ]; then
 else
 	skip product-bad/memory "/usr/bin/time is not installed"
 fi
+
+# --- a file is truncated while it is read: while it is compared with the other of its size, and while it is analysed
+cat >truncate.py <<'END'
+import json, os, subprocess, sys, time
+icfold, name = sys.argv[1:3]
+size = os.path.getsize(name)
+p = subprocess.Popen([icfold, "audit", "--json", os.path.dirname(name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+done = False
+def processes():
+    yield p.pid
+    try: yield from map(int, open("/proc/%d/task/%d/children" % (p.pid, p.pid)).read().split())
+    except OSError: pass
+def reads(pid):
+    # Among the open files, or mapped and closed.
+    try: return any(os.readlink("/proc/%d/fd/%s" % (pid, n)).endswith(name) for n in os.listdir("/proc/%d/fd" % pid)) or name in open("/proc/%d/maps" % pid).read()
+    except OSError: return False
+while not done and p.poll() is None:
+    if any(reads(pid) for pid in processes()):
+        os.truncate(name, 1000)
+        done = True
+out, err = p.communicate()
+if not done: sys.exit("was not seen to be read")
+if p.returncode: sys.exit("status %d: %s" % (p.returncode, err.decode().strip()))
+files = {os.path.basename(f["name"]): f for f in json.loads(out)["files"]}
+states = {n: f["state"] for n, f in files.items()}
+assert states.pop(os.path.basename(name)) == "bad" and set(states.values()) == {"analysed"} and states, files
+why = files[os.path.basename(name)]["error"]
+assert "truncated" in why, why
+END
+gcc -O1 -o other -x c - <<<'int main(void) { return 7; }'
+mkdir equal alone
+cp program equal/big && cp other equal/as_big && cp program alone/big && cp other alone/small
+truncate -s 1G equal/big equal/as_big alone/big
+for d in equal alone; do
+	python3 truncate.py "$ICFOLD" $d/big >said 2>&1
+	rc=$?
+	check product-bad/truncated-$d "$(tail -n 1 said)" test $rc = 0
+done
+rm -f equal/* alone/*
 
 if [ "${PRODUCT:-quick}" = full ]; then
 	if [ -z "${ELFUTILS:-}" ] && have apt-get; then
