@@ -26,15 +26,41 @@ static int want_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* The symbol X of IN names code of a unit that OUT has: *TO is the address of that in OUT, and the
+ * symbol's new value.  false: X names anything else. */
+static bool names_code(const struct icf_vclaim *c, const Elf64_Sym *x, uint64_t *to)
+{
+	const struct icf_vexec *e = icf_v_exec_of(c, x->st_shndx);
+	unsigned type = ELF64_ST_TYPE(x->st_info);
+	return e && type != STT_SECTION && type != STT_TLS && x->st_value >= e->old &&
+	       x->st_value < e->old_end && !icf_v_removed(c, icf_v_find(c, x->st_value)) &&
+	       icf_v_pointer(c, x->st_value, to);
+}
+
+/* Are section and value of Y of OUT right for X of IN?  The name of a folded function goes with its
+ * thunk or to the kept copy, which may be in another section than the function was. */
+static bool same_place(const struct icf_vclaim *c, const Elf64_Sym *x, const Elf64_Sym *y)
+{
+	uint64_t to;
+	uint32_t shndx = x->st_shndx && x->st_shndx < c->in.n_sections ? c->to_out[x->st_shndx]
+								       : x->st_shndx;
+	if (!names_code(c, x, &to))
+		return shndx == y->st_shndx;
+	const struct icf_vexec *e = icf_v_exec_of(c, x->st_shndx);
+	if (to < e->new || to >= e->new_end) {
+		uint32_t other = elfrw_image_section_at(&c->out, to);
+		shndx = other < SHN_LORESERVE ? other : shndx; /* a larger number has no room */
+	}
+	return shndx == y->st_shndx && y->st_value == to;
+}
+
 static bool same_symbol(const struct icf_vclaim *c, uint32_t tab_in, const Elf64_Sym *x,
 			uint32_t tab_out, const Elf64_Sym *y)
 {
 	const char *p = elfrw_image_string(&c->in, c->in.section[tab_in].hdr.sh_link, x->st_name);
 	const char *q =
 		elfrw_image_string(&c->out, c->out.section[tab_out].hdr.sh_link, y->st_name);
-	uint32_t shndx = x->st_shndx && x->st_shndx < c->in.n_sections ? c->to_out[x->st_shndx]
-								       : x->st_shndx;
-	return p && q && strcmp(p, q) == 0 && x->st_info == y->st_info && shndx == y->st_shndx;
+	return p && q && strcmp(p, q) == 0 && x->st_info == y->st_info && same_place(c, x, y);
 }
 
 static uint64_t field_of(const struct elfrw_section *s, uint64_t place, unsigned size)

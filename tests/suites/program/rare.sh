@@ -54,10 +54,12 @@ outside() {
 		$8 ~ /^f[1-4]$/ { v = hex($2); n++; if (v < lo[$7] || v >= hi[$7]) print $8 }
 		END { if (n < 8) print "few" }'
 }
-for how in pie:all no-pie:all no-pie:safe; do
+for how in pie:all pie:safe no-pie:all no-pie:safe; do
 	gcc -O1 -g -fno-ipa-icf -rdynamic -${how%:*} -Wl,--emit-relocs apart.c -o apart 2>log || { not_ok rare/section "$(first_line log)"; continue; }
 	fold "rare/section/$how" apart apart.out --icf="${how#*:}" || continue
 	check "rare/section/$how/holds" "$(outside apart.out | tr '\n' ' ')" test -z "$(outside apart.out)"
+	# So does the symbol of a relocation that is kept.
+	fold "rare/section/$how/relocs" apart apart.kept --icf="${how#*:}" --emit-relocs
 done
 # As it was before: f4's number of its old section.  The symbol's last fields: section, value, size.
 if have jq && "$ICFOLD" -q --allow-growth --icf=all apart -o apart.out; then
@@ -65,10 +67,18 @@ if have jq && "$ICFOLD" -q --allow-growth --icf=all apart -o apart.out; then
 	value=0x$(readelf -sW apart.out | awk '$8 == "f4" { print $2; exit }')
 	for table in .symtab .dynsym; do
 		size=$([ $table = .symtab ] && echo 0 || echo $((0x$(nm -S apart | awk '$4 == "f4" { print $2 }') - 1)))
-		field() { python3 -c "import sys; print(int.from_bytes(int(sys.argv[1]).to_bytes(2, 'little') + int(sys.argv[2], 0).to_bytes(8, 'little') + int(sys.argv[3]).to_bytes(8, 'little'), 'little'))" "$1" "$value" "$size"; }
+		field() { python3 -c "import sys; print(int.from_bytes(int(sys.argv[1]).to_bytes(2, 'little') + int(sys.argv[2], 0).to_bytes(8, 'little') + int(sys.argv[3]).to_bytes(8, 'little'), 'little'))" "$1" "${2:-$value}" "$size"; }
 		poke apart.out apart.bad $table 18 "$(field "$(number apart.out .text)")" "$(field "$(number apart.out .ltext.two)")"
 		seen "rare/section/planted/$table" apart apart.bad "symbols: symbol: f[234] of $table: expected type, binding and section"
 	done
+	# The same, and a place behind the kept copy's start, in the symbol of a relocation.
+	"$ICFOLD" -q --allow-growth --icf=all --emit-relocs apart -o apart.kept
+	size=0 value=0x$(readelf -sW apart.kept | awk '$8 == "f4" { v = $2 } END { print v }')
+	was=$(field "$(number apart.kept .text)" "$value")
+	poke apart.kept apart.bad .symtab 18 "$was" "$(field "$(number apart.kept .ltext.two)" "$value")"
+	seen rare/section/planted/relocs apart apart.bad '^kept relocations: symbol: '
+	poke apart.kept apart.bad .symtab 18 "$was" "$(field "$(number apart.kept .text)" $((value + 1)))"
+	seen rare/section/planted/relocs-value apart apart.bad '^kept relocations: symbol: '
 fi
 
 # --- the line of a thunk covers it: its sequence does not end where it begins (DW_LNS_advance_pc 6 becomes two DW_LNS_set_prologue_end)
