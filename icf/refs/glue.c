@@ -62,15 +62,19 @@ static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
 	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
 }
 
-/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps cannot
- * continue, so the end of U is not reached. */
+/* Is there a no-op, a jump over no-ops (as assemblers fill long gaps) or the next unit behind U?
+ * Control that runs into zeros or traps cannot continue, so the end of U is not reached. */
 static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 {
 	uint64_t gap = u[1].start - u->end;
 	struct elfrw_insn in;
-	return gap == 0 || (prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start),
-					       prog->exec.data[u->sec].end - u->end, u->end, &in) &&
-			    in.kind == ELFRW_INSN_NOP);
+	if (gap == 0)
+		return true;
+	if (!prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start),
+				prog->exec.data[u->sec].end - u->end, u->end, &in))
+		return false;
+	return in.kind == ELFRW_INSN_NOP ||
+	       (in.kind == ELFRW_INSN_JMP && in.target > u->end && in.target <= u[1].start);
 }
 
 /* Has most code of PROG unwind tables?  Then what has none is somebody's assembler. */

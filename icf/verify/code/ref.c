@@ -46,17 +46,13 @@ static bool is_image(struct icf_vcode_at *at, const struct icf_vref *r)
 	return r->found == r->want && (r->known || !icf_v_in_exec(&at->job->v->claim, r->target));
 }
 
-/* Control that gets to the end of unit K and runs through no-ops into the next unit must do so as
+/* Control that gets to the end of unit K and runs through padding into the next unit must do so as
  * before: not all assembler leads there in impossible cases only. */
 static bool goes_on(const struct icf_v *v, uint32_t k)
 {
 	const struct icf_vunit *u = &v->claim.unit.data[k], *next = u + 1;
 	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
-	struct elfrw_insn in;
-	if (k + 1 >= e->unit + e->n_units || next->old == u->end || !e->old_data ||
-	    !v->claim.arch->decode(e->old_data + (u->end - e->old), e->old_end - u->end, u->end,
-				   &in) ||
-	    in.kind != ELFRW_INSN_NOP)
+	if (!icf_vcode_runs_on(&v->claim, k) || next->old == u->end)
 		return true;
 	const struct icf_vexec *o = icf_v_out_exec(&v->claim, next->body);
 	uint64_t gap = next->old - u->end, end = u->body + (u->end - u->old);

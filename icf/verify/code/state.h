@@ -157,6 +157,10 @@ bool icf_vcode_widened(struct icf_vcode_at *at, const struct icf_vcode_insn *x, 
 /* Is the PC-relative field of IN a high half, and did code move that it may name? */
 bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in);
 
+/* padding.c: does control that gets to the end of unit K run into the next one of its section: at
+ * once, through no-ops, or by a jump over them, as assemblers fill long gaps? */
+bool icf_vcode_runs_on(const struct icf_vclaim *c, uint32_t k);
+
 /* opaque.c: may the unit be data?  Then it must stay, with all that it could refer to. */
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);
 bool icf_vcode_is_strange(const struct icf_vcode_at *at);

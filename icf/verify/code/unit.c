@@ -73,15 +73,13 @@ static bool comes_back(const struct icf_v *v, uint64_t va)
  * assembler, which may count on it that the call returns, and run into what follows.  Unless most
  * code is without tables: then compilers wrote it, and only a callee that returns says so, or a
  * pointer: compilers know of few that none of the functions returns. */
-static bool call_goes_on(const struct icf_vcode_at *at, uint64_t gap)
+static bool call_goes_on(const struct icf_vcode_at *at)
 {
 	const struct icf_vclaim *c = &at->job->v->claim;
 	const struct icf_vexec *e = &c->exec.data[at->u->exec];
 	uint32_t f = dwr_cfi_find(&c->cfi_in, at->u->end - 1), to = icf_v_find(c, at->called);
-	struct elfrw_insn in;
-	bool nop = gap && c->arch->decode(at->a + at->size, gap, at->u->end, &in) &&
-		   in.kind == ELFRW_INSN_NOP;
-	if ((gap && !nop) || f != ICF_V_NONE || !strncmp(c->in.section[e->in].name, ".plt", 4))
+	if (!icf_vcode_runs_on(c, at->index) || f != ICF_V_NONE ||
+	    !strncmp(c->in.section[e->in].name, ".plt", 4))
 		return false;
 	if (at->called && to != ICF_V_NONE &&
 	    strncmp(c->in.section[c->exec.data[c->unit.data[to].exec].in].name, ".plt", 4) != 0)
@@ -100,7 +98,7 @@ static void check_fall(struct icf_vcode_at *at, uint8_t last)
 	if (at->index + 1 >= e->unit + e->n_units)
 		return;
 	const struct icf_vunit *next = &v->claim.unit.data[at->index + 1];
-	if (call && !call_goes_on(at, next->old - at->u->end))
+	if (call && !call_goes_on(at))
 		return;
 	/* It does not, if a trap is there (behind a system call that ends the program). */
 	struct elfrw_insn in;

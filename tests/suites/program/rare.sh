@@ -455,6 +455,12 @@ forgets() {
 forgets own icf/infer/arith 's/if (!any && !own)/if (!any)/' 'sum with a place in the function' "-I$FIXTURES/fool"
 forgets writable icf/program/symbols 's/e->writable = .*/e->writable = false;/; s/e->apart = .*/e->apart = false;/' 'the program may write to'
 forgets copied icf/program/symbols 's/e->apart = .*/e->apart = false;/' 'in a section of its own' -Wl,-T,copied.ld
+# --- a long gap, over which control runs: fixtures/fool has the program for references that are inferred
+{ cat "$FIXTURES/fool/code/long_gap.c"; echo 'int twins_before(int x) { return x; } int twins_after(int x) { return x; }'; } >long_gap.c
+gcc -O2 -g -fno-ipa-icf "-I$FIXTURES/fool" -Wl,--emit-relocs long_gap.c -o long_gap 2>log || not_ok rare/long_gap "$(first_line log)"
+for mode in --icf=safe --icf=all --in-place; do fold "rare/long_gap/$mode" long_gap long_gap.out $mode; done
+forgets long_gap icf/refs/glue 's/(in.kind == ELFRW_INSN_JMP .*u\[1\].start)/false/' 'falls through: ' "-I$FIXTURES/fool"
+seen rare/long_gap/planted/branch in out '^branches to other functions: '
 # --- functions without code: at the start of a folded function, of a kept one, behind each, and as the last ones
 cat >void.h <<'END'
 extern int v[4];
