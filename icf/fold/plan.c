@@ -141,6 +141,16 @@ static uint64_t next_place(const struct layout *l, uint32_t i, uint64_t *step)
 	return at;
 }
 
+/* The end of unit I, or that of the padding behind it, if that stays. */
+static uint64_t end_of(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	if (!(u->flags & ICF_UNIT_PADDED))
+		return u->end;
+	return i + 1 < e->unit + e->n_units ? u[1].start : e->end;
+}
+
 /* Unit I, which is kept, at the cursor or behind it. */
 static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 {
@@ -167,7 +177,7 @@ static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 		l->gap_end = at;
 	}
 	m->body = m->entry = at;
-	l->cursor = at + (u->end - u->start);
+	l->cursor = at + (end_of(prog, i) - u->start);
 	return NULL;
 }
 

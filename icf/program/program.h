@@ -100,6 +100,9 @@ struct icf_unit {
 	65536 /* holds literals that only its own code reads (refs/pool.c); icf_decode() skips \
 	       * them                                                                          \
 	       */
+#define ICF_UNIT_PADDED                                                                          \
+	131072 /* pinned, and the padding behind it stays, byte for byte: something may enter it \
+		*/
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */

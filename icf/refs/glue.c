@@ -329,6 +329,9 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 	prog->n_pinned = 0;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
+		/* What is not understood may run into the unit behind, which stays, too. */
+		if (u->kind == ICF_UNIT_OPAQUE && same_section(prog, i, i + 1) && runs_on(prog, u))
+			u->flags |= ICF_UNIT_PADDED;
 		if (!(u->flags & ICF_UNIT_PINNED))
 			continue;
 		prog->n_pinned++;

@@ -3,7 +3,8 @@
  * Relocations tell most of it.  They do not tell what the assembler resolved (branches and
  * distances in one section), nor what the linker wrote itself: the address in a stub, whole or as
  * a distance from a place that the stub computes.  So these are pinned:
- *   - targets of branches; of PC-relative addresses, and all of the page that a high half names;
+ *   - targets of branches and of PC-relative addresses, also of those in padding; all of the page
+ *     that a high half names;
  *   - what words lead to: as distances of 4 or 8 bytes from the unit's start, from their own
  *     places, and from the places in the unit that its code computes; as addresses of 8 bytes;
  *   - what relocations name.
@@ -27,6 +28,36 @@ static void pin(struct icf_program *prog, uint64_t va)
 	uint32_t i = icf_unit_at(prog, va);
 	if (i != ICF_NONE)
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+}
+
+/* No-ops may be there, through which control runs into the unit behind.  Or VA is the end of the
+ * unit in front. */
+static void pin_padding(struct icf_program *prog, uint64_t va)
+{
+	uint32_t k =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= va);
+	struct icf_unit *front = k ? &prog->unit.data[k - 1] : NULL,
+			*behind = k < prog->unit.len ? &prog->unit.data[k] : NULL;
+	if (front && va < prog->exec.data[front->sec].end)
+		front->flags |= ICF_UNIT_PINNED | ICF_UNIT_PADDED;
+	else
+		front = NULL;
+	if (!behind || va < prog->exec.data[behind->sec].start)
+		return;
+	behind->flags |= ICF_UNIT_PINNED;
+	if (!front)
+		icf_infer_loose(prog, va,
+				"code that is not understood may enter the padding that begins a "
+				"section");
+}
+
+void icf_pin_place(struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_unit_at(prog, va);
+	if (i != ICF_NONE)
+		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+	else
+		pin_padding(prog, va);
 }
 
 /* Pins all that a high half of FORM, which names PLACE, may name with a low half. */
@@ -56,7 +87,7 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 		if (icf_is_half(arch, &in))
 			pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
 		else if (in.target - u->start >= size)
-			pin(prog, in.target);
+			icf_pin_place(prog, in.target);
 		else if (in.flags & ELFRW_INSN_LEA) {
 			uint64_t *slot = VEC_PUSH(&base->v);
 			if (!slot)
@@ -117,8 +148,13 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 		Elf64_Sym sym;
 		if (!elfrw_reloc_symbol(prog->img, rel->symtab, &rel->rela[r], &sym))
 			continue;
-		pin(prog, sym.st_value + (uint64_t)rel->rela[r].r_addend);
-		pin(prog, sym.st_value + (uint64_t)rel->rela[r].r_addend + 4);
+		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
+		uint32_t type = (uint32_t)ELF64_R_TYPE(rel->rela[r].r_info);
+		if (prog->arch->reloc(type).kind == ELFRW_RELOC_ABS)
+			icf_pin_place(prog, to);
+		else
+			pin(prog, to);
+		pin(prog, to + 4);
 		pin(prog, sym.st_value);
 	}
 	return NULL;

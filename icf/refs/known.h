@@ -7,4 +7,7 @@
 /* Pins all that unit I, which is not understood, may refer to.  REL: of its section. */
 struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_relocs *rel,
 				uint32_t i);
+/* Pins the unit that holds VA; or, if VA is in padding, that padding with the units around it.
+ * Something that is not understood may refer to VA. */
+void icf_pin_place(struct icf_program *prog, uint64_t va);
 #endif

@@ -3,8 +3,8 @@
  * These bytes stay where they are.  So does every unit that they could reach, or be reached from,
  * by an unknown distance: a distance between two things that stay is still right.  Possible
  * references:
- *   - code: a branch, or an address relative to an instruction.  Unless relocations tell more, an
- *     instruction may begin at each byte;
+ *   - code: a branch, or an address relative to an instruction, also in padding.  Unless
+ *     relocations tell more, an instruction may begin at each byte;
  *   - tables of distances that something refers to: the code around, a pointer, a symbol, their own
  *     code.  A table counts from its first byte.  Its 4-byte words are believed up to the first
  *     that leads neither to an instruction nor into the same unit.  A table that is referred to
@@ -413,13 +413,11 @@ static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, c
 		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
 			      in->kind == ELFRW_INSN_JCC;
 		bool own = in->target - u->start < u->end - u->start;
-		/* All units that are not understood are pinned anyway. */
-		uint32_t k = own || (branch && !icf_leads_near(&r->code, in->target)) ||
-					     in->target - r->code.lo >= r->code.hi - r->code.lo
-				     ? ICF_NONE
-				     : icf_unit_at(prog, in->target);
-		pin(prog, k);
-		if (!branch && k == ICF_NONE && !push(&r->own, in->target))
+		bool code = in->target - r->code.lo < r->code.hi - r->code.lo;
+		if (code && !own)
+			icf_pin_place(prog, in->target);
+		if (!branch && (!code || own || icf_unit_at(prog, in->target) == ICF_NONE) &&
+		    !push(&r->own, in->target))
 			return false;
 	}
 	uint64_t number[] = { in->imm_size >= 4 ? elfrw_get_le(p + in->imm_off, in->imm_size) : 0,

@@ -41,6 +41,8 @@ struct icf_vunit {
 	uint8_t observed; /* found while code and data are read: any thread may set it */
 	uint8_t named; /* found, in the same way: something other than a table of distances leads to
 			  its start; ICF_V_JUMPED: only jumps do */
+	/* Found: from here on, the padding in front of it is what it was, where it was. */
+	uint64_t padded;
 };
 
 /* An executable section of both files. */
@@ -48,6 +50,7 @@ struct icf_vexec {
 	uint32_t in, out; /* section indices */
 	uint64_t old, old_end, new, new_end;
 	const uint8_t *old_data, *new_data;
+	uint64_t padded; /* found: as a unit's, of the padding behind the last one */
 	uint32_t unit, n_units;
 	bool apart;    /* not where compilers put code: its functions do not share theirs */
 	bool writable; /* the program may change the code: it stays, byte for byte */

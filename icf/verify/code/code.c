@@ -149,6 +149,7 @@ struct elfrw_err *icf_v_check_code(struct icf_v *v)
 	struct icf_vcode_job job = { .v = v };
 	size_t n = (v->claim.unit.len + PART - 1) / PART;
 	find_still(v);
+	icf_vcode_find_padding(&v->claim);
 	job.rel = calloc(v->claim.exec.len, sizeof *job.rel);
 	job.part = calloc(n + 1, sizeof *job.part);
 	struct elfrw_err *err = job.rel && job.part ? find_objects(&job) : &elfrw_err_nomem;

@@ -84,6 +84,41 @@ static void check_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to)
 			      now);
 }
 
+/* What is POS bytes from the unit's start may lead to TO: a BRANCH, or something that takes the
+ * address.  Is TO in padding that changed, or behind which other code is now? */
+static void check_padding(struct icf_vcode_at *at, uint64_t pos, uint64_t to, bool branch)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	if (icf_v_in_exec(c, to) && icf_v_find(c, to) == ICF_V_NONE &&
+	    !icf_vcode_padding_stays(c, to, branch))
+		icf_vcode_bad(at, ICF_VC_CODE,
+			      "padding that bytes that are not understood may lead into changed",
+			      pos, to, to);
+}
+
+/* The same for the instruction IN. */
+static void check_led(struct icf_vcode_at *at, uint64_t pos, const struct elfrw_insn *in)
+{
+	check_padding(at, pos, in->target,
+		      in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+			      in->kind == ELFRW_INSN_JCC);
+}
+
+/* Control may run off the unit's end, into what it ran into before. */
+static void check_end(struct icf_vcode_at *at)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	const struct icf_vunit *next = c->unit.data + at->index + 1;
+	if (!icf_vcode_runs_on(c, at->index))
+		return;
+	if (next->old != at->u->end)
+		check_padding(at, at->size, at->u->end, true);
+	else if (next->entry != next->old)
+		icf_vcode_bad(at, ICF_VC_CODE,
+			      "what bytes that are not understood may run into moved", at->size,
+			      next->old, next->entry);
+}
+
 /* Checks what instructions name.  Notes the places in the unit that they compute, ascending. */
 static void check_named(struct icf_vcode_at *at)
 {
@@ -98,6 +133,7 @@ static void check_named(struct icf_vcode_at *at)
 			continue;
 		if (in.target - at->u->old >= at->size) {
 			check_still(at, pos, in.target);
+			check_led(at, pos, &in);
 		} else if (in.flags & ELFRW_INSN_LEA) {
 			uint64_t *slot = VEC_PUSH(&part->place);
 			if (slot)
@@ -144,6 +180,34 @@ static void check_stub(struct icf_vcode_at *at)
 	}
 }
 
+/* Without relocations, each byte may begin an instruction. */
+static void check_bytes(struct icf_vcode_at *at)
+{
+	const struct icf_v *v = at->job->v;
+	const struct elfrw_arch *arch = v->claim.arch;
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < at->size; pos++) {
+		if (!arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
+		    !in.pcrel_size)
+			continue;
+		if (icf_vcode_half_moved(v, &in))
+			icf_vcode_bad(at, ICF_VC_CODE, "what half of an address may name moved",
+				      pos, in.target, in.target);
+		if (in.target - at->u->old < at->size)
+			continue;
+		if (!elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
+			check_led(at, pos, &in);
+		uint32_t t = icf_v_find(&v->claim, in.target);
+		const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
+		if (x && (in.target == x->old ? x->entry : x->body) != x->old)
+			icf_vcode_bad(at, ICF_VC_CODE,
+				      "what bytes that are not understood may refer to moved", pos,
+				      in.target,
+				      (in.target == x->old ? x->entry : x->body) +
+					      (in.target - x->old));
+	}
+}
+
 /* All possible references of bytes that are not understood must lead to places that did not
  * move. */
 void icf_vcode_opaque(struct icf_vcode_at *at)
@@ -154,28 +218,11 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 	if (at->moved)
 		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
 			      at->u->body);
-	if (!v->claim.inferred)
+	check_end(at);
+	if (v->claim.inferred)
+		check_bytes(at);
+	else
 		check_stub(at);
-	/* Without relocations, each byte may begin an instruction. */
-	struct elfrw_insn in;
-	for (uint64_t pos = 0; v->claim.inferred && pos < at->size; pos++) {
-		if (!v->claim.arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
-		    !in.pcrel_size)
-			continue;
-		if (icf_vcode_half_moved(v, &in))
-			icf_vcode_bad(at, ICF_VC_CODE, "what half of an address may name moved",
-				      pos, in.target, in.target);
-		if (in.target - at->u->old < at->size)
-			continue;
-		uint32_t t = icf_v_find(&v->claim, in.target);
-		const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
-		if (x && (in.target == x->old ? x->entry : x->body) != x->old)
-			icf_vcode_bad(at, ICF_VC_CODE,
-				      "what bytes that are not understood may refer to moved", pos,
-				      in.target,
-				      (in.target == x->old ? x->entry : x->body) +
-					      (in.target - x->old));
-	}
 	for (size_t r = elfrw_relocs_from(rel, at->u->old);
 	     r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
 		Elf64_Sym sym;
@@ -185,6 +232,8 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		    !elfrw_reloc_symbol(&v->claim.in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
+		if (d.kind == ELFRW_RELOC_ABS)
+			check_padding(at, rel->rela[r].r_offset - at->u->old, to, false);
 		/* It may count from the instruction's end.  A thunk may stand at the old place. */
 		unsigned reloc_short = v->claim.arch->reloc_short;
 		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {

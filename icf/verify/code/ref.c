@@ -83,11 +83,12 @@ static bool is_empty_part(struct icf_vcode_at *at, const struct icf_vref *r)
 	       (!r->branch || goes_on(v, before));
 }
 
-/* Padding in a section that stays: the padding stays, too. */
+/* Padding that stays, with what follows it.  The fold did not understand the code around the
+ * reference, or it would be a part of the unit behind it. */
 static bool is_padding_that_stays(struct icf_vcode_at *at, const struct icf_vref *r)
 {
-	const struct icf_vexec *e = &at->job->v->claim.exec.data[at->u->exec];
-	return !r->known && r->found == r->target && e->old == e->new && e->old_end == e->new_end;
+	return !r->known && r->found == r->target &&
+	       icf_vcode_padding_stays(&at->job->v->claim, r->target, r->branch);
 }
 
 /* Code that is the same as the target's: noted, and proved later. */
@@ -170,8 +171,11 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "tag of the function it names", r->insn,
 				      r->target, r->found);
 	} else if (!r->known && icf_v_in_exec(&v->claim, r->target))
-		icf_vcode_bad(at, check, "reference to code that is in no unit", r->insn, r->target,
-			      r->found);
+		icf_vcode_bad(at, check,
+			      r->found == r->target
+				      ? "reference to padding that changed, or leads elsewhere now"
+				      : "reference to code that is in no unit",
+			      r->insn, r->target, r->found);
 	else
 		icf_vcode_bad(at, check, r->branch ? "branch" : "address", r->insn, r->want,
 			      r->found);

@@ -157,8 +157,13 @@ bool icf_vcode_widened(struct icf_vcode_at *at, const struct icf_vcode_insn *x, 
 /* Is the PC-relative field of IN a high half, and did code move that it may name? */
 bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in);
 
-/* padding.c: does control that gets to the end of unit K run into the next one of its section: at
- * once, through no-ops, or by a jump over them, as assemblers fill long gaps? */
+/* padding.c: _find: before all code is compared.  Something leads into padding, at VA, which is in
+ * no unit: is that place what it was, with all that control gets to from there, or (BRANCH is
+ * false: its address is taken) with what ends there? */
+void icf_vcode_find_padding(struct icf_vclaim *c);
+bool icf_vcode_padding_stays(const struct icf_vclaim *c, uint64_t va, bool branch);
+/* Does control that gets to the end of unit K run into the next one of its section: at once,
+ * through no-ops, or by a jump over them, as assemblers fill long gaps? */
 bool icf_vcode_runs_on(const struct icf_vclaim *c, uint32_t k);
 
 /* opaque.c: may the unit be data?  Then it must stay, with all that it could refer to. */

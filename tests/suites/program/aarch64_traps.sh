@@ -30,7 +30,7 @@ built() {
 	local name=$1
 	shift
 	case ${AARCH64:-}:$name in
-	full:* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :got.bfd.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals | :ends.*) ;;
+	full:* | :padding.* | :tls.desc.bfd.pie | :tls.desc.lld.so* | :got.bfd.so* | :relative*19* | :variant.bfd* | :plts.*.force-bti | :frames.* | :marks.bfd | :signed | :tagged.globals | :ends.*) ;;
 	*) return 1 ;;
 	esac
 	"$@" >"$name.log" 2>&1 && return
@@ -125,6 +125,83 @@ while read -r name flags; do
 done <<'END'
 ends.relocs -Wl,--emit-relocs
 ends.plain
+END
+
+# --- padding that is entered -------------------------------------------------------------------------------------------------
+# Code with a word of data that it does not load leads into the no-ops in front of functions that would fold, in each way.  Bytes between two
+# functions, to which nothing leads, read as such branches, too.
+{
+	cat macros.s
+	cat <<'END'
+	.macro padded name
+	.p2align 5
+	nop
+	nop
+.Lin.\name: nop
+	nop
+	twin \name
+	.endm
+	.macro strange name, one, two, three, four
+	function \name
+	b	1f
+	.word	0x12345678
+1:	\one
+	\two
+	\three
+	\four
+	done \name
+	.endm
+	.text
+	twin	before
+	padded	by_jump
+	leaf	plus1, 1
+	padded	by_condition
+	leaf	plus2, 2
+	padded	by_zero
+	leaf	plus3, 3
+	padded	by_bit
+	leaf	plus4, 4
+	padded	by_call
+	leaf	plus5, 5
+	padded	by_address
+	leaf	plus6, 6
+	strange	jump, "b .Lin.by_jump"
+	strange	condition, "cmp x0, #99", "b.ne .Lin.by_condition", "ret"
+	strange	zero, "cbnz x0, .Lin.by_zero", "ret"
+	strange	bit, "tbz x0, #40, .Lin.by_bit", "ret"
+	strange	calls, "mov x9, x30", "bl .Lin.by_call", "add x0, x0, #5", "ret x9"
+	strange	address, "adr x9, .Lin.by_address", "br x9"
+	.irp n, 7, 8, 9
+	leaf	plus\n, \n
+	.endr
+	.p2align 4
+	b.eq	.Lin.between
+	leaf	plus10, 10
+	.p2align 5
+	nop
+.Lin.between: nop
+	leaf	plus11, 11
+	twin	after
+	twin	last
+	.section .note.GNU-stack,"",%progbits
+END
+} >padding.s
+main_of before by_jump by_condition by_zero by_bit by_call by_address plus{1..11} jump condition zero bit calls address after last >padding.c
+while read -r name flags; do
+	# shellcheck disable=SC2086
+	built "$name" gcc -O1 padding.c padding.s $flags -o "$name" || continue
+	fold_both "$name" && same "$name"
+	check "$name/folds" "$(all_folded "$name.all")" folded "$name.all" last
+	# A no-op becomes another one.
+	for f in by_jump by_condition by_zero by_bit by_call by_address plus11; do
+		cp "$name.all" "$name.bad"
+		put_word "$name.bad" $(($(address_of "$name.all" $f) - 4)) 4 $((0xd503205f)) .text
+		"$ICFOLD" verify --icf=all "$name" "$name.bad" >"$name.verdict" 2>&1
+		check "$name/mutant/$f" "$(tail -n 1 "$name.verdict")" grep -qE '(may lead into|reference to padding that) changed' "$name.verdict"
+	done
+done <<'END'
+padding.relocs -Wl,--emit-relocs
+padding.plain -pie
 END
 
 # --- thread-local variables ----------------------------------------------------------------------------------------------

@@ -440,9 +440,11 @@ if have clang-19 && clang-19 -w -O1 -fPIE -c both.ll -o both.o 2>log && objcopy 
 else
 	skip rare/maps "no clang-19"
 fi
-# forgets IN FILE SED REGEX [OPTION]: an icfold with that fault breaks the program, and verify says why.
+# forgets IN FILE SED REGEX [OPTION]: an icfold with that fault breaks the program, and verify says why.  RELOCS= of it without kept
+# relocations.
 forgets() {
-	gcc -O2 -g -fno-ipa-icf -Wl,--emit-relocs "$1.c" ${5:+"$5"} -o in 2>log || { not_ok "rare/$1/planted" "$(first_line log)"; return; }
+	# shellcheck disable=SC2086
+	gcc -O2 -g -fno-ipa-icf ${RELOCS--Wl,--emit-relocs} "$1.c" ${5:+"$5"} -o in 2>log || { not_ok "rare/$1/planted" "$(first_line log)"; return; }
 	cd "$ROOT" && plant "rare/blind_$1" "$2" "$3"
 	cd "$WORK" || return
 	[ -x "blind_$1" ] || return
@@ -455,12 +457,60 @@ forgets() {
 forgets own icf/infer/arith 's/if (!any && !own)/if (!any)/' 'sum with a place in the function' "-I$FIXTURES/fool"
 forgets writable icf/program/symbols 's/e->writable = .*/e->writable = false;/; s/e->apart = .*/e->apart = false;/' 'the program may write to'
 forgets copied icf/program/symbols 's/e->apart = .*/e->apart = false;/' 'in a section of its own' -Wl,-T,copied.ld
-# --- a long gap, over which control runs: fixtures/fool has the program for references that are inferred
-{ cat "$FIXTURES/fool/code/long_gap.c"; echo 'int twins_before(int x) { return x; } int twins_after(int x) { return x; }'; } >long_gap.c
-gcc -O2 -g -fno-ipa-icf "-I$FIXTURES/fool" -Wl,--emit-relocs long_gap.c -o long_gap 2>log || not_ok rare/long_gap "$(first_line log)"
-for mode in --icf=safe --icf=all --in-place; do fold "rare/long_gap/$mode" long_gap long_gap.out $mode; done
+# --- padding that code leads into: fixtures/fool has the programs for references that are inferred
+stubs='int twins_before(int x) { return x; } int twins_after(int x) { return x; }'
+for name in padding long_gap; do
+	{ cat "$FIXTURES/fool/code/$name.c"; echo "$stubs"; } >$name.c
+	gcc -O2 -g -fno-ipa-icf "-I$FIXTURES/fool" -Wl,--emit-relocs $name.c -o $name 2>log || { not_ok rare/$name "$(first_line log)"; continue; }
+	for mode in --icf=safe --icf=all --in-place; do fold "rare/$name/$mode" $name $name.out $mode; done
+done
+changed='padding that bytes that are not understood may lead into changed'
+forgets padding icf/refs/known 's/^\t\t\ticf_pin_place(prog, in.target)/\t\t\tpin(prog, in.target)/' "$changed" "-I$FIXTURES/fool"
+cp padding.c bare_padding.c
+RELOCS='' forgets bare_padding icf/refs/reach 's/^\t\t\ticf_pin_place(prog, in->target)/\t\t\tpin(prog, icf_unit_at(prog, in->target))/' "$changed" "-I$FIXTURES/fool"
 forgets long_gap icf/refs/glue 's/(in.kind == ELFRW_INSN_JMP .*u\[1\].start)/false/' 'falls through: ' "-I$FIXTURES/fool"
 seen rare/long_gap/planted/branch in out '^branches to other functions: '
+# Code that is not understood runs into padding, in front of a function that stays: the largest gap has room for what folding adds.
+cat >tail.c <<'END'
+#include <stdio.h>
+#define FUNCTION(name) ".p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ": .cfi_startproc\n"
+#define END(name) ".cfi_endproc\n.size " #name ", .-" #name "\n"
+#define PLAIN(name, n) FUNCTION(name) "lea " #n "(%rdi,%rdi,2), %eax\n imul $77, %eax, %eax\n xor $0x1234567, %eax\n ret\n" END(name)
+#define STRANGE(name, code) FUNCTION(name) "jmp 1f\n .byte 0x06, 0x07\n1: " code END(name)
+__asm__(STRANGE(strange, "xor $3, %edi\n") GAP PLAIN(four, 9) PLAIN(one, 1) PLAIN(two, 1) PLAIN(five, 4) STRANGE(last, "mov %edi, %eax\n ret\n"));
+int one(int), two(int), four(int), five(int), strange(int), last(int);
+int main(void) { return printf("%d\n", one(1) + two(2) * 3 + four(4) * 5 + five(5) * 7 + strange(6) * 9 + last(7)) < 0; }
+END
+for gap in '.p2align 9\n' '.rept 200\nnop\n.endr\n.p2align 4\n'; do
+	name=rare/tail/$([ "$gap" = "${gap%rept*}" ] && echo jump || echo no-ops)
+	gcc -O2 -g -fno-ipa-icf "-DGAP=\"$gap\"" -Wl,--emit-relocs tail.c -o tail 2>log || { not_ok "$name" "$(first_line log)"; continue; }
+	for mode in --icf=safe --icf=all --in-place; do fold "$name/$mode" tail tail.out $mode; done
+done
+forgets tail icf/refs/glue 's/u->flags |= ICF_UNIT_PADDED;/;/' "$changed" "-DGAP=\"$gap\""
+# The same at the start of a section, where nothing moves then, and at its end.
+{
+	sed '/^__asm__/,$d' tail.c
+	cat <<'END'
+#define PAD ".rept 8\nnop\n.endr\n.Lin: .rept 8\nnop\n.endr\n"
+__asm__(".section .code.edge, \"ax\", @progbits\n" START PLAIN(first, 3) PLAIN(two, 1) STRANGE(middle, "cmp $7, %edi\n je .Lin\n mov %edi, %eax\n ret\n")
+	PLAIN(five, 4) PLAIN(last, 9) STOP ".text\n" PLAIN(one, 1) PLAIN(six, 6) PLAIN(one_twin, 1) PLAIN(six_twin, 6));
+int one(int), two(int), five(int), first(int), last(int), one_twin(int), six(int), six_twin(int), middle(int);
+int main(int n, char **v)
+{
+	(void)v;
+	return printf("%d\n", one(1) + two(2) * 3 + five(5) * 7 + first(6) * 9 + last(7) + one_twin(3) + six(3) + six_twin(4) + middle(*START ? 7 : n)) < 0;
+}
+END
+} >edge.c
+for how in "start -DSTART=PAD -DSTOP=\"\"" "end -DSTART=\"\" -DSTOP=PAD"; do
+	for relocs in -Wl,--emit-relocs -no-pie -pie; do
+		name=rare/edge/${how%% *}/${relocs#-}
+		# shellcheck disable=SC2086
+		gcc -O2 -g -fno-ipa-icf ${how#* } $relocs edge.c -o edge 2>log || { not_ok "$name" "$(first_line log)"; continue; }
+		fold "$name" edge edge.out --icf=all && poke edge.out edge.bad .code.edge 8 0x9090909090909090 0xcc90909090909090 &&
+			seen "$name/planted" edge edge.bad 'may lead into changed'
+	done
+done
 # --- functions without code: at the start of a folded function, of a kept one, behind each, and as the last ones
 cat >void.h <<'END'
 extern int v[4];

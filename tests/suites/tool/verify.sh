@@ -279,6 +279,46 @@ END
 		check "verify/ends${relocs:+ relocs}" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 	done
 fi
+# Data between functions that reads as code that leads into the padding behind a function, before a no-op or in the middle of one.
+if [ "$MACHINE" = x86_64 ]; then
+	cat >"$WORK/gap.c" <<'END'
+#include <stdio.h>
+#define F(name, n) ".p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ": .cfi_startproc\nlea " #n "(%rdi,%rdi,2), %eax\n imul $77, %eax, %eax\n" \
+	" xor $0x1234567, %eax\n ret\n .cfi_endproc\n .size " #name ", . - " #name "\n"
+#define PAD ".byte 0x66, 0x66, 0x2e, 0x0f\n.Linside: .byte 0x1f, 0x84, 0, 0, 0, 0, 0\n.Lbefore: .fill 8, 1, 0x90\n"
+__asm__(".text\n" F(one, 1) ".p2align 4\n.byte 0x90\n" DATA ".byte 0x34, 0x12\n" F(two, 2) F(three, 3) PAD F(four, 4) F(five, 5) F(six, 6) F(seven, 7)
+	F(seven_twin, 7) F(eight, 8) F(eight_twin, 8) F(five_twin, 5));
+int one(int), two(int), three(int), four(int), five(int), six(int), seven(int), eight(int), five_twin(int), seven_twin(int), eight_twin(int);
+int main(int c, char **v)
+{
+	(void)v;
+	return printf("%d\n", one(c) + two(c) + three(c) + four(c) + five(c) + six(c) + seven(c) + eight(c) + five_twin(c) + seven_twin(c) + eight_twin(c)) < 0;
+}
+END
+	while read -r name field data; do
+		gcc -O1 "-DDATA=\"$data\\n\"" "$WORK/gap.c" -Wl,--emit-relocs -o "$WORK/gap" 2>"$WORK/log" || { not_ok "verify/gap/$name" "$(first_line "$WORK/log")"; continue; }
+		"$ICFOLD" --icf=all --allow-growth "$WORK/gap" -o "$WORK/gap.out" 2>"$WORK/log"
+		"$ICFOLD" verify --icf=all "$WORK/gap" "$WORK/gap.out" >"$WORK/table" 2>&1
+		check "verify/gap/$name: folded" "$(first_line "$WORK/log")" grep -q ' [1-9][0-9]* of them folded' "$WORK/table"
+		check "verify/gap/$name" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
+		# The last byte of the padding, and the field that leads there, FIELD bytes behind the start of the function in front.
+		four=$((0x$(nm "$WORK/gap.out" | awk '$3 == "four" { print $1 }')))
+		one=$((0x$(nm "$WORK/gap.out" | awk '$3 == "one" { print $1 }')))
+		for place in padding:$((four - 1)) field:$((one + field)); do
+			FLIP=${place#*:} LD_PRELOAD=$WORK/flip.so "$ICFOLD" --icf=all --allow-growth "$WORK/gap" -o "$WORK/gap.bad" 2>"$WORK/log"
+			"$ICFOLD" verify --icf=all "$WORK/gap" "$WORK/gap.bad" >"$WORK/table" 2>&1
+			check "verify/gap/$name: changed ${place%:*}" "$(tail -n 1 "$WORK/table")" grep -qE '^(branches to other functions|addresses in code): reference to' "$WORK/table"
+		done
+	done <<'END'
+condition 18 .byte 0x78, .Lbefore - . - 1
+condition-inside 18 .byte 0x78, .Linside - . - 1
+jump 18 .byte 0xeb, .Lbefore - . - 1
+far-condition 19 .byte 0x0f, 0x88\n.long .Lbefore - . - 4
+call 18 .byte 0xe8\n.long .Linside - . - 4
+address 20 .byte 0x48, 0x8d, 0x05\n.long .Lbefore - . - 4
+load 19 .byte 0x8b, 0x05\n.long .Linside - . - 4
+END
+fi
 # Functions of libraries without debug information, which call tables name by declarations: before DWARF 4 their linkage names have an
 # attribute of MIPS.
 load_recipe demo
