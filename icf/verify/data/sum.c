@@ -115,12 +115,13 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 	}
 }
 
-/* Is a function at VA, and no data?  Where instructions hold halves of addresses, mapping symbols
- * say where data is among the code. */
+/* Is a function at VA, and no data?  It has a frame description; and where instructions hold halves
+ * of addresses, mapping symbols say where data is among the code. */
 static bool is_function(const struct icf_v *v, uint64_t va)
 {
 	uint32_t u = v->claim.arch->judge->half ? icf_v_find(&v->claim, va) : ICF_V_NONE;
-	if (u == ICF_V_NONE || v->claim.unit.data[u].old != va)
+	if (u == ICF_V_NONE || v->claim.unit.data[u].old != va ||
+	    dwr_cfi_find(&v->claim.cfi_in, va) == ICF_V_NONE)
 		return false;
 	size_t k = LOWER_BOUND(0, v->run.len, mid, v->run.data[mid].end <= va);
 	return k == v->run.len || v->run.data[k].start > va;
