@@ -3,11 +3,11 @@
  * Relocations tell most of it.  They do not tell what the assembler resolved (branches and
  * distances in one section), nor what the linker wrote itself: the address in a stub, whole or as
  * a distance from a place that the stub computes.  So these are pinned:
- *   - targets of branches and of PC-relative addresses, also of those in padding; all of the page
- *     that a high half names;
+ *   - targets of branches and of PC-relative addresses; all of the page that a high half names;
  *   - what words lead to: as distances of 4 or 8 bytes from the unit's start, from their own
  *     places, and from the places in the unit that its code computes; as addresses of 8 bytes;
  *   - what relocations name.
+ * Where they lead into padding, it stays, with the units around it.
  *
  * Cost: linear in the bytes.  In a large unit, words count from the last place before them that its
  * code computes: tables lie behind the place that they count from. */
@@ -56,19 +56,22 @@ void icf_pin_place(struct icf_program *prog, uint64_t va)
 	uint32_t i = icf_unit_at(prog, va);
 	if (i != ICF_NONE)
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
-	else
+	else if (icf_in_exec(prog, va))
 		pin_padding(prog, va);
 }
 
-/* Pins all that a high half of FORM, which names PLACE, may name with a low half. */
-static void pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t place)
+void icf_pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t page)
 {
-	uint64_t size = (uint64_t)1 << form->page,
-		 from = form->base == ELFRW_BASE_HIGH ? place - size / 2 : place, to = from + size;
+	uint64_t from, to;
+	elfrw_form_span(form, page, &from, &to);
+	icf_pin_place(prog, from);
 	uint32_t i =
 		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
-	for (; i < prog->unit.len && prog->unit.data[i].start < to; i++)
+	for (; i < prog->unit.len && prog->unit.data[i].start < to; i++) {
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		if (prog->unit.data[i].end < to)
+			icf_pin_place(prog, prog->unit.data[i].end);
+	}
 }
 
 /* Pins what the instructions of U name.  BASE: the places in U that they compute, ascending. */
@@ -85,7 +88,7 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 		if (!len || !in.pcrel_size)
 			continue;
 		if (icf_is_half(arch, &in))
-			pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
+			icf_pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
 		else if (in.target - u->start >= size)
 			icf_pin_place(prog, in.target);
 		else if (in.flags & ELFRW_INSN_LEA) {
@@ -109,11 +112,11 @@ static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_
 	size_t end = small ? base->v.len : k;
 	if (w == 0)
 		return;
-	pin(prog, u->start + w);
+	icf_pin_place(prog, u->start + w);
 	if ((va - u->start) % 4 == 0)
-		pin(prog, va + w);
+		icf_pin_place(prog, va + w);
 	for (size_t b = small || k == 0 ? 0 : k - 1; b < end; b++)
-		pin(prog, base->v.data[b] + w);
+		icf_pin_place(prog, base->v.data[b] + w);
 }
 
 static void pin_words(struct icf_program *prog, const struct icf_unit *u,
@@ -126,7 +129,7 @@ static void pin_words(struct icf_program *prog, const struct icf_unit *u,
 		pin_word(prog, u, u->start + pos, w, base);
 		uint64_t eight = pos + 8 <= size ? elfrw_get64(code + pos) : w;
 		if (pos + 8 <= size)
-			pin(prog, eight);
+			icf_pin_place(prog, eight);
 		if (eight != w)
 			pin_word(prog, u, u->start + pos, eight, base);
 	}
@@ -150,12 +153,12 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
 		uint32_t type = (uint32_t)ELF64_R_TYPE(rel->rela[r].r_info);
-		if (prog->arch->reloc(type).kind == ELFRW_RELOC_ABS)
-			icf_pin_place(prog, to);
-		else
-			pin(prog, to);
+		/* In front of what an instruction calls is padding, into which nothing leads. */
+		bool field = prog->arch->reloc(type).kind == ELFRW_RELOC_PCREL;
+		icf_pin_place(prog, to + (field ? prog->arch->reloc_short : 0));
+		pin(prog, to);
 		pin(prog, to + 4);
-		pin(prog, sym.st_value);
+		icf_pin_place(prog, sym.st_value);
 	}
 	return NULL;
 }

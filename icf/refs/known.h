@@ -10,4 +10,6 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 /* Pins the unit that holds VA; or, if VA is in padding, that padding with the units around it.
  * Something that is not understood may refer to VA. */
 void icf_pin_place(struct icf_program *prog, uint64_t va);
+/* Pins all that the high half of form FORM that names PAGE may name together with a low half. */
+void icf_pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t page);
 #endif

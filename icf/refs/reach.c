@@ -3,8 +3,8 @@
  * These bytes stay where they are.  So does every unit that they could reach, or be reached from,
  * by an unknown distance: a distance between two things that stay is still right.  Possible
  * references:
- *   - code: a branch, or an address relative to an instruction, also in padding.  Unless
- *     relocations tell more, an instruction may begin at each byte;
+ *   - code: a branch, or an address relative to an instruction.  Unless relocations tell more, an
+ *     instruction may begin at each byte;
  *   - tables of distances that something refers to: the code around, a pointer, a symbol, their own
  *     code.  A table counts from its first byte.  Its 4-byte words are believed up to the first
  *     that leads neither to an instruction nor into the same unit.  A table that is referred to
@@ -15,7 +15,7 @@
  *     first of them, from the last place that something refers to, or from their own places.
  * A file with fixed addresses may also hold addresses: numbers in instructions, and words at equal
  * steps.  Kept relocations mark the references to distant places.  References that the assembler
- * resolved are near, and any word could be one.
+ * resolved are near, and any word could be one.  All of these may lead into padding, too.
  *
  * Not seen: distances into the middle of a function that are alone, outside of a table that is
  * referred to, shorter than 4 bytes, or in larger units.  Code that jumps through such a distance
@@ -211,8 +211,7 @@ static void pin_table(struct reach *r, const struct count *c, uint64_t first)
 		enum icf_leads_to what = icf_leads(&r->code, to);
 		if (what == ICF_LEADS_NOWHERE)
 			return;
-		if (what == ICF_LEADS_TO_CODE)
-			pin(r->prog, icf_unit_at(r->prog, to));
+		icf_pin_place(r->prog, to);
 	}
 }
 
@@ -379,17 +378,6 @@ static void pin_tables(struct reach *r, uint32_t i)
 	}
 }
 
-/* Pins all that the high half of form FORM that names PAGE may name together with a low half. */
-static void pin_page(struct icf_program *prog, const struct elfrw_form *form, uint64_t page)
-{
-	uint64_t from, to;
-	elfrw_form_span(form, page, &from, &to);
-	uint32_t k =
-		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
-	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)
-		pin(prog, k);
-}
-
 /* The same as pin_insn(), for halves of addresses. */
 static bool pin_halves(struct reach *r, const struct elfrw_insn *in, const uint8_t *p)
 {
@@ -398,7 +386,7 @@ static bool pin_halves(struct reach *r, const struct elfrw_insn *in, const uint8
 	if (icf_half_names(arch, &r->halves, in, p, &to) && !icf_in_exec(r->prog, to))
 		return push(&r->own, to);
 	if (in->pcrel_size && icf_is_half(arch, in))
-		pin_page(r->prog, &arch->form[arch->pcrel_form(in)], in->target);
+		icf_pin_page(r->prog, &arch->form[arch->pcrel_form(in)], in->target);
 	return true;
 }
 
@@ -423,8 +411,8 @@ static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, c
 	uint64_t number[] = { in->imm_size >= 4 ? elfrw_get_le(p + in->imm_off, in->imm_size) : 0,
 			      in->disp_size == 4 ? elfrw_get32(p + in->disp_off) : 0 };
 	for (unsigned n = 0; n < 2 && !prog->img->pic; n++)
-		if (number[n] && icf_leads(&r->code, number[n]) == ICF_LEADS_TO_CODE)
-			pin(prog, icf_unit_at(prog, number[n]));
+		if (number[n] && icf_leads(&r->code, number[n]) != ICF_LEADS_NOWHERE)
+			icf_pin_place(prog, number[n]);
 	return true;
 }
 

@@ -36,12 +36,6 @@ static bool any_moved(const struct icf_v *v, const struct elfrw_form *high, uint
 	return false;
 }
 
-bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in)
-{
-	const struct elfrw_form *f = &v->claim.arch->form[v->claim.arch->pcrel_form(in)];
-	return elfrw_form_is_high(f) && any_moved(v, f, in->target);
-}
-
 bool icf_v_names(const struct icf_vclaim *c, struct icf_vhighs *h, const struct elfrw_insn *in,
 		 const uint8_t *code, uint64_t *ret)
 {

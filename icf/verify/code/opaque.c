@@ -71,19 +71,6 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 	return false;
 }
 
-/* Is the place TO, which the unit may refer to, elsewhere in OUT? */
-static void check_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to)
-{
-	const struct icf_v *v = at->job->v;
-	uint32_t t = icf_v_find(&v->claim, to);
-	const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
-	uint64_t now = !x ? to : to == x->old ? x->entry : x->body + (to - x->old);
-	if (now != to)
-		icf_vcode_bad(at, ICF_VC_CODE,
-			      "what bytes that are not understood may refer to moved", pos, to,
-			      now);
-}
-
 /* What is POS bytes from the unit's start may lead to TO: a BRANCH, or something that takes the
  * address.  Is TO in padding that changed, or behind which other code is now? */
 static void check_padding(struct icf_vcode_at *at, uint64_t pos, uint64_t to, bool branch)
@@ -94,6 +81,19 @@ static void check_padding(struct icf_vcode_at *at, uint64_t pos, uint64_t to, bo
 		icf_vcode_bad(at, ICF_VC_CODE,
 			      "padding that bytes that are not understood may lead into changed",
 			      pos, to, to);
+}
+
+void icf_vcode_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t t = icf_v_find(&v->claim, to);
+	const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
+	uint64_t now = !x ? to : to == x->old ? x->entry : x->body + (to - x->old);
+	if (now != to)
+		icf_vcode_bad(at, ICF_VC_CODE,
+			      "what bytes that are not understood may refer to moved", pos, to,
+			      now);
+	check_padding(at, pos, to, false);
 }
 
 /* The same for the instruction IN. */
@@ -119,6 +119,20 @@ static void check_end(struct icf_vcode_at *at)
 			      next->old, next->entry);
 }
 
+/* IN may hold half of an address. */
+static void check_half(struct icf_vcode_at *at, uint64_t pos, const struct elfrw_insn *in)
+{
+	const struct icf_v *v = at->job->v;
+	uint64_t from, to;
+	elfrw_form_span(&v->claim.arch->form[v->claim.arch->pcrel_form(in)], in->target, &from,
+			&to);
+	if (!icf_vcode_range_stays(&v->claim, from, to))
+		icf_vcode_bad(at, ICF_VC_CODE,
+			      "what half of an address may name, in bytes that are not understood, "
+			      "moved",
+			      pos, in->target, in->target);
+}
+
 /* Checks what instructions name.  Notes the places in the unit that they compute, ascending. */
 static void check_named(struct icf_vcode_at *at)
 {
@@ -128,13 +142,13 @@ static void check_named(struct icf_vcode_at *at)
 	part->place.len = 0;
 	for (uint64_t pos = 0, len; pos < at->size; pos += len ? len : arch->fill_size) {
 		len = arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in);
-		if (!len || !in.pcrel_size ||
-		    elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
+		if (!len || !in.pcrel_size)
 			continue;
-		if (in.target - at->u->old >= at->size) {
-			check_still(at, pos, in.target);
-			check_led(at, pos, &in);
-		} else if (in.flags & ELFRW_INSN_LEA) {
+		if (elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
+			check_half(at, pos, &in);
+		else if (in.target - at->u->old >= at->size)
+			icf_vcode_still(at, pos, in.target);
+		else if (in.flags & ELFRW_INSN_LEA) {
 			uint64_t *slot = VEC_PUSH(&part->place);
 			if (slot)
 				*slot = in.target;
@@ -159,7 +173,7 @@ static void check_distance(struct icf_vcode_at *at, uint64_t pos, uint64_t w)
 		from = to ? to - 1 : 0;
 	}
 	for (size_t k = from; k < to; k++)
-		check_still(at, pos, part->place.data[k] + w);
+		icf_vcode_still(at, pos, part->place.data[k] + w);
 }
 
 /* What has no relocation: addresses relative to instructions, and what linkers and assemblers write
@@ -174,7 +188,7 @@ static void check_stub(struct icf_vcode_at *at)
 		if (pos + 8 > at->size)
 			continue;
 		uint64_t eight = elfrw_get64(at->a + pos);
-		check_still(at, pos, eight);
+		icf_vcode_still(at, pos, eight);
 		if (eight != w)
 			check_distance(at, pos, eight);
 	}
@@ -190,12 +204,12 @@ static void check_bytes(struct icf_vcode_at *at)
 		if (!arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
 		    !in.pcrel_size)
 			continue;
-		if (icf_vcode_half_moved(v, &in))
-			icf_vcode_bad(at, ICF_VC_CODE, "what half of an address may name moved",
-				      pos, in.target, in.target);
+		bool half = elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]);
+		if (half)
+			check_half(at, pos, &in);
 		if (in.target - at->u->old < at->size)
 			continue;
-		if (!elfrw_form_is_high(&arch->form[arch->pcrel_form(&in)]))
+		if (!half)
 			check_led(at, pos, &in);
 		uint32_t t = icf_v_find(&v->claim, in.target);
 		const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
@@ -219,10 +233,12 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
 			      at->u->body);
 	check_end(at);
-	if (v->claim.inferred)
+	if (v->claim.inferred) {
 		check_bytes(at);
-	else
+		icf_vcode_tables(at);
+	} else {
 		check_stub(at);
+	}
 	for (size_t r = elfrw_relocs_from(rel, at->u->old);
 	     r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
 		Elf64_Sym sym;
@@ -232,10 +248,10 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		    !elfrw_reloc_symbol(&v->claim.in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
-		if (d.kind == ELFRW_RELOC_ABS)
-			check_padding(at, rel->rela[r].r_offset - at->u->old, to, false);
 		/* It may count from the instruction's end.  A thunk may stand at the old place. */
 		unsigned reloc_short = v->claim.arch->reloc_short;
+		check_padding(at, rel->rela[r].r_offset - at->u->old,
+			      to + (d.kind == ELFRW_RELOC_PCREL ? reloc_short : 0), false);
 		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {
 			unsigned k = n * reloc_short, not_k = reloc_short - k;
 			uint32_t t = icf_v_find(&v->claim, to + k),

@@ -55,6 +55,26 @@ bool icf_vcode_padding_stays(const struct icf_vclaim *c, uint64_t va, bool branc
 	return behind == ICF_V_NONE || c->unit.data[behind].entry == c->unit.data[behind].old;
 }
 
+static bool place_stays(const struct icf_vclaim *c, uint64_t va)
+{
+	return !icf_v_in_exec(c, va) || icf_v_find(c, va) != ICF_V_NONE ||
+	       icf_vcode_padding_stays(c, va, false);
+}
+
+bool icf_vcode_range_stays(const struct icf_vclaim *c, uint64_t from, uint64_t to)
+{
+	if (!place_stays(c, from))
+		return false;
+	for (uint32_t i = icf_v_find_after(c, from); i < c->unit.len && c->unit.data[i].old < to;
+	     i++) {
+		const struct icf_vunit *u = &c->unit.data[i];
+		if (u->body != u->old || u->entry != u->old ||
+		    (u->end < to && !place_stays(c, u->end)))
+			return false;
+	}
+	return true;
+}
+
 bool icf_vcode_runs_on(const struct icf_vclaim *c, uint32_t k)
 {
 	const struct icf_vunit *u = &c->unit.data[k], *next = u + 1;

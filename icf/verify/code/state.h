@@ -154,14 +154,14 @@ void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to);
 void icf_vcode_end_halves(struct icf_vcode_at *at);
 /* Has OUT, in the place of X and of the no-op before it, an address in two halves?  Checks it. */
 bool icf_vcode_widened(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
-/* Is the PC-relative field of IN a high half, and did code move that it may name? */
-bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in);
 
 /* padding.c: _find: before all code is compared.  Something leads into padding, at VA, which is in
  * no unit: is that place what it was, with all that control gets to from there, or (BRANCH is
  * false: its address is taken) with what ends there? */
 void icf_vcode_find_padding(struct icf_vclaim *c);
 bool icf_vcode_padding_stays(const struct icf_vclaim *c, uint64_t va, bool branch);
+/* The same for addresses from FROM to TO, with all code there. */
+bool icf_vcode_range_stays(const struct icf_vclaim *c, uint64_t from, uint64_t to);
 /* Does control that gets to the end of unit K run into the next one of its section: at once,
  * through no-ops, or by a jump over them, as assemblers fill long gaps? */
 bool icf_vcode_runs_on(const struct icf_vclaim *c, uint32_t k);
@@ -170,4 +170,8 @@ bool icf_vcode_runs_on(const struct icf_vclaim *c, uint32_t k);
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);
 bool icf_vcode_is_strange(const struct icf_vcode_at *at);
 void icf_vcode_opaque(struct icf_vcode_at *at);
+/* What is POS bytes from the unit's start may refer to TO: it must not be elsewhere in OUT. */
+void icf_vcode_still(struct icf_vcode_at *at, uint64_t pos, uint64_t to);
+/* word.c: checks the tables of distances that the unit, which is not understood, may use. */
+void icf_vcode_tables(struct icf_vcode_at *at);
 #endif

@@ -165,12 +165,16 @@ END
 	leaf	plus5, 5
 	padded	by_address
 	leaf	plus6, 6
+	padded	by_word
+	leaf	plus13, 13
 	strange	jump, "b .Lin.by_jump"
 	strange	condition, "cmp x0, #99", "b.ne .Lin.by_condition", "ret"
 	strange	zero, "cbnz x0, .Lin.by_zero", "ret"
 	strange	bit, "tbz x0, #40, .Lin.by_bit", "ret"
 	strange	calls, "mov x9, x30", "bl .Lin.by_call", "add x0, x0, #5", "ret x9"
 	strange	address, "adr x9, .Lin.by_address", "br x9"
+	strange	half, "adrp x9, .Lin.by_half", "add x9, x9, :lo12:.Lin.by_half", "br x9"
+	strange	word, "adr x9, 2f", "ldrsw x10, [x9]", "add x9, x9, x10", "br x9; 2: .word .Lin.by_word - 2b"
 	.irp n, 7, 8, 9
 	leaf	plus\n, \n
 	.endr
@@ -181,23 +185,29 @@ END
 	nop
 .Lin.between: nop
 	leaf	plus11, 11
+	.p2align 12
+	leaf	plus14, 14
+	padded	by_half
+	leaf	plus12, 12
+	.p2align 12
 	twin	after
 	twin	last
+	twin	final
 	.section .note.GNU-stack,"",%progbits
 END
 } >padding.s
-main_of before by_jump by_condition by_zero by_bit by_call by_address plus{1..11} jump condition zero bit calls address after last >padding.c
+main_of before by_jump by_condition by_zero by_bit by_call by_address by_half by_word plus{1..14} jump condition zero bit calls address half word after last final >padding.c
 while read -r name flags; do
 	# shellcheck disable=SC2086
 	built "$name" gcc -O1 padding.c padding.s $flags -o "$name" || continue
 	fold_both "$name" && same "$name"
-	check "$name/folds" "$(all_folded "$name.all")" folded "$name.all" last
+	check "$name/folds" "$(all_folded "$name.all")" folded "$name.all" final
 	# A no-op becomes another one.
-	for f in by_jump by_condition by_zero by_bit by_call by_address plus11; do
+	for f in by_jump by_condition by_zero by_bit by_call by_address by_half by_word plus11; do
 		cp "$name.all" "$name.bad"
 		put_word "$name.bad" $(($(address_of "$name.all" $f) - 4)) 4 $((0xd503205f)) .text
 		"$ICFOLD" verify --icf=all "$name" "$name.bad" >"$name.verdict" 2>&1
-		check "$name/mutant/$f" "$(tail -n 1 "$name.verdict")" grep -qE '(may lead into|reference to padding that) changed' "$name.verdict"
+		check "$name/mutant/$f" "$(tail -n 1 "$name.verdict")" grep -qE '(may lead into|reference to padding that) changed|what half of an address may name' "$name.verdict"
 	done
 done <<'END'
 padding.relocs -Wl,--emit-relocs

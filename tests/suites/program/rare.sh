@@ -465,7 +465,7 @@ for name in padding long_gap; do
 	for mode in --icf=safe --icf=all --in-place; do fold "rare/$name/$mode" $name $name.out $mode; done
 done
 changed='padding that bytes that are not understood may lead into changed'
-forgets padding icf/refs/known 's/^\t\t\ticf_pin_place(prog, in.target)/\t\t\tpin(prog, in.target)/' "$changed" "-I$FIXTURES/fool"
+forgets padding icf/refs/known 's/else if (icf_in_exec(prog, va))/else if (false)/' "$changed" "-I$FIXTURES/fool"
 cp padding.c bare_padding.c
 RELOCS='' forgets bare_padding icf/refs/reach 's/^\t\t\ticf_pin_place(prog, in->target)/\t\t\tpin(prog, icf_unit_at(prog, in->target))/' "$changed" "-I$FIXTURES/fool"
 forgets long_gap icf/refs/glue 's/(in.kind == ELFRW_INSN_JMP .*u\[1\].start)/false/' 'falls through: ' "-I$FIXTURES/fool"
@@ -487,6 +487,19 @@ for gap in '.p2align 9\n' '.rept 200\nnop\n.endr\n.p2align 4\n'; do
 	for mode in --icf=safe --icf=all --in-place; do fold "$name/$mode" tail tail.out $mode; done
 done
 forgets tail icf/refs/glue 's/u->flags |= ICF_UNIT_PADDED;/;/' "$changed" "-DGAP=\"$gap\""
+# By a distance in a table.
+{
+	sed '/^__asm__/,$d' tail.c
+	cat <<'END'
+__asm__(PLAIN(one, 1) PLAIN(two, 1) PLAIN(three, 1) PLAIN(seven, 1) ".rept 8\nnop\n.endr\n.Lin: .rept 8\nnop\n.endr\n" PLAIN(four, 9) PLAIN(five, 4) PLAIN(six, 6)
+	STRANGE(strange, "lea 2f(%rip), %rcx\n movslq (%rcx), %rax\n add %rcx, %rax\n jmp *%rax\n .p2align 2\n2: .long .Lin - 2b\n"));
+int one(int), two(int), three(int), seven(int), four(int), five(int), six(int), strange(int);
+int main(void) { return printf("%d\n", one(1) + two(2) * 3 + three(9) * 13 + seven(3) * 15 + four(4) * 5 + five(5) * 7 + six(5) * 9 + strange(6) * 11) < 0; }
+END
+} >distance.c
+forgets distance icf/refs/known 's/else if (icf_in_exec(prog, va))/else if (false)/' "$changed"
+cp distance.c bare_distance.c
+RELOCS='' forgets bare_distance icf/refs/reach 's/icf_pin_place(r->prog, to)/pin(r->prog, icf_unit_at(r->prog, to))/' "$changed"
 # The same at the start of a section, where nothing moves then, and at its end.
 {
 	sed '/^__asm__/,$d' tail.c
