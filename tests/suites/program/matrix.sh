@@ -8,6 +8,8 @@
 #   matrix.sh            run              matrix.sh --list     print the combinations
 #   matrix.sh --bless F  write fixtures/F/expected* from the unfolded gcc -O2 build
 # TARGET=aarch64: for that machine, by cross compilers, run by qemu.
+# JUDGED=FILE: notes there which outputs were found good, and does not judge the same bytes again, only folds and verifies.  For running all
+# of it in parts, and once more after a change.
 # ONLY=REGEX limits a run to combinations with such names, PIECE=3/20 to the third of twenty parts.  FLAGS: more of them, for compiling
 # and linking.
 # shellcheck source=tests/lib.sh
@@ -110,6 +112,24 @@ probes() {
 	done
 }
 
+# what_is_judged NAME DIR MODE: the folded files, their inputs, and what they are judged by, as one line.
+what_is_judged() {
+	local f n
+	n=$(for f in "$TESTS"/suites/program/matrix.sh "$TESTS"/lib.sh "$TESTS"/lib/*.sh "$dir"/recipe "$dir"/expected* "$2"/in "$2"/in.plugin.so "$2/$3"/out*; do
+		[ -f "$f" ] && sha256sum <"$f"
+	done | sha256sum)
+	echo "$1/$3 ${n%% *}"
+}
+
+# measure_input IN: what outputs are compared with.
+measure_input() {
+	complaints "$1" >"$1.complaints"
+	functions "$1" >"$1.functions"
+	mnemonics "$1" >"$1.mnemonics"
+	unwind_problems "$1" >"$1.unwind"
+	covered_functions "$1" >"$1.covered"
+}
+
 # judge_one FIXTURE COMPILER LINKER OPT TYPE SECTIONS DEBUG OBJECTS
 judge_one() {
 	local type=$5 name=$1.$2.$3.$4.$5.$6.$7 d mode limit bad opts copy loose to
@@ -127,12 +147,7 @@ judge_one() {
 		if [ "$MACHINE.$3.$type" = aarch64.gold.static ]; then skip "$name" "what gold links does not run"; else not_ok "$name" "unfolded: $bad"; fi
 		return
 	fi
-	complaints "$d/in" >"$d/in.complaints"
-	functions "$d/in" >"$d/in.functions"
-	mnemonics "$d/in" >"$d/in.mnemonics"
-	unwind_problems "$d/in" >"$d/in.unwind"
-	covered_functions "$d/in" >"$d/in.covered"
-	local before=$failures
+	local before=$failures key= wrong
 	for mode in none safe all; do
 		mkdir -p "$d/$mode"
 		opts="--icf=$mode"
@@ -153,7 +168,10 @@ judge_one() {
 		if [ -n "${TARGET:-}" ] && ! "$ICFOLD" verify --icf="${mode/none/safe}" "$d/in" "$d/$mode/out" >"$d/$mode/log" 2>&1; then
 			not_ok "$name/$mode" "verify: $(grep ': ' "$d/$mode/log" | grep -v '^symb\|^resol' | head -n 1 | cut -c 1-200)"
 		fi
-		loose=0
+		[ -n "${JUDGED:-}" ] && key=$(what_is_judged "$name" "$d" $mode)
+		grep -qsxF -- "$key" "${JUDGED:-/dev/null}" && continue
+		[ -e "$d/in.covered" ] || measure_input "$d/in"
+		wrong=$failures loose=0
 		[ $mode = all ] && loose=1
 		bad=$(check_transcripts "$type" "$d/$mode/out" $loose)
 		[ -n "$bad" ] && not_ok "$name/$mode" "$bad"
@@ -172,6 +190,7 @@ judge_one() {
 			bad=$(check_transcripts "$type" "$d/$mode/$copy" $loose)
 			[ -n "$bad" ] && not_ok "$name/$mode/$copy" "$bad"
 		done
+		[ -n "$key" ] && [ "$failures" = "$wrong" ] && echo "$key" >>"$JUDGED"
 	done
 	[ "$failures" = "$before" ] && ok "$name"
 	[ -n "${KEEP:-}" ] || rm -rf "$d"
