@@ -21,7 +21,7 @@ pgo       4 ninja built by clang with the translated profile and with its own: t
 symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use
-unused    2 AArch64 programs of all kinds without the functions that nothing uses
+unused    4 programs of all kinds, for AArch64 too, without the functions that nothing uses
 limits    6 2^24 symbols, code of 1 GiB, debug information of 4 GiB (5 GB of disk, 6 GB of memory)
 library   2 the library in 16 threads under ThreadSanitizer
 host      5 icfold built for AArch64 and run by qemu: unit tests, the command line, and the same bytes as here
@@ -45,7 +45,7 @@ part() { # NAME
 	symbols) SYMBOLS=full bash tests/check.sh suites/tool/symbols.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;
-	unused) UNUSED=full bash tests/check.sh suites/program/unused_a64.sh ;;
+	unused) UNUSED=full bash tests/check.sh suites/program/unused.sh suites/program/unused_a64.sh ;;
 	limits) LIMITS=full bash tests/check.sh suites/tool/limits.sh ;;
 	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
 	host) HOST=full bash tests/check.sh suites/tool/host.sh ;;

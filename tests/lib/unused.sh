@@ -1,6 +1,17 @@
 # unused.sh: programs without what nothing uses.  Sourced, behind lib.sh, make_work and make_driver, in $WORK.
 # shellcheck shell=bash
 
+# share MODE...: sets `modes` to those that the current program is folded in: all if UNUSED=full, else each third one, others for the
+# next program.
+turn=0
+share() {
+	local mode i=$((turn++))
+	modes=()
+	for mode; do
+		[ "${UNUSED:-}" != full ] && [ $((i++ % 3)) != 0 ] || modes+=("$mode")
+	done
+}
+
 names() { nm "$1" 2>/dev/null | awk '$2 ~ /[tTwWi]/ { print $3 }' | sort -u; }
 # still NAMES DEAD...: those of DEAD that are among NAMES (what names printed).
 still() {
@@ -19,8 +30,8 @@ judge() {
 	local name=$1 type=$2 in=$3 how mode loose out bad=''
 	shift 3
 	complaints "$in" >"$in.complaints"
-	for how in none safe all "safe --in-place" "safe --emit-relocs" "all --debug-folded=alias" "safe --debug-folded=drop" \
-		"safe --strip-debug"; do
+	share none safe all "safe --in-place" "safe --emit-relocs" "all --debug-folded=alias" "safe --debug-folded=drop" "safe --strip-debug"
+	for how in "${modes[@]}"; do
 		mode=${how%% *} loose=0 out=$in.out
 		[ "$mode" = all ] && loose=1
 		# shellcheck disable=SC2086
@@ -62,7 +73,8 @@ classes() {
 		return
 	fi
 	complaints "$in" >"$in.complaints"
-	for how in none safe all "safe --in-place" "safe --emit-relocs"; do
+	share none safe all "safe --in-place" "safe --emit-relocs"
+	for how in "${modes[@]}"; do
 		# shellcheck disable=SC2086
 		"$ICFOLD" -q --gc-functions --icf=$how "$in" -o "$in.out" 2>log || bad="$bad $how: $(first_line log);"
 		"$ICFOLD" verify --gc-functions --icf=all "$in" "$in.out" >log 2>&1 || bad="$bad $how: verify: $(problems log);"

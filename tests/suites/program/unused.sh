@@ -1,8 +1,8 @@
 #!/bin/bash
 # unused.sh: --gc-functions.  What nothing reaches is gone from code, symbols, unwind tables and debug information; what is used in
 # ways that are hard to see stays; programs do their work, and verify proves it.  Then faults are planted in the marking: verify,
-# which has roots of its own, has to see each.  PARTS (ways fixtures odd objects gone options
-# mutants forgotten) selects some.
+# which has roots of its own, has to see each.  UNUSED=full: every program in every mode, not in a third of them.  PARTS (ways fixtures
+# odd objects gone options mutants forgotten) selects some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool unused
@@ -77,7 +77,8 @@ for way in THIRD TABLES DISTANCES SUMS NUMBERS ODD_BYTES; do
 			continue
 		fi
 		bad=''
-		for mode in none safe "safe --in-place"; do
+		share none safe "safe --in-place"
+		for mode in "${modes[@]}"; do
 			# shellcheck disable=SC2086
 			"$ICFOLD" -q --gc-functions --icf=$mode odd -o odd.out 2>log || bad="$bad $mode: $(first_line log);"
 			"$ICFOLD" verify --gc-functions odd odd.out >log 2>&1 || bad="$bad $mode: verify: $(problems log);"
@@ -132,7 +133,8 @@ for way in $table_ways; do
 		# shellcheck disable=SC2086
 		table "table.$way" $way $flags || continue
 		built=$((built + 1))
-		for mode in none safe "safe --in-place" "safe --emit-relocs"; do
+		share none safe "safe --in-place" "safe --emit-relocs"
+		for mode in "${modes[@]}"; do
 			# shellcheck disable=SC2086
 			"$ICFOLD" -q --gc-functions --allow-growth --icf=$mode "table.$way" -o table.out 2>log || bad="$bad $flags: $(first_line log);"
 			[ "$(./table.out 2>&1)" = 1001 ] || bad="$bad $flags: it prints $(./table.out 2>&1);"
