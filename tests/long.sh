@@ -18,7 +18,7 @@ system   75 every program and library of this machine folded and verified; some 
 products  4 audits of what elfutils is tested with, and of every program and library of this machine as one product
 profile   9 programs executed step by step, ninja and protoc among them: their profiles translated, and read by others; a gigabyte of text
 pgo       4 ninja built by clang with the translated profile and with its own: the same bytes
-symbols   3 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer
+symbols   5 symbol files of ninja, protoc and sqlite, place by place against llvm-symbolizer; every fixture's members
 clients  15 every reader of programs that is installed, on every kind of folded program
 archives  3 whole static libraries without the functions that a program does not use
 unused    4 programs of all kinds, for AArch64 too, without the functions that nothing uses
@@ -42,7 +42,7 @@ part() { # NAME
 	products) PRODUCT=full bash tests/check.sh suites/tool/product_bad.sh ;;
 	profile) PROFILE=full bash tests/check.sh suites/tool/profile.sh ;;
 	pgo) PGO=full bash tests/check.sh suites/tool/pgo.sh ;;
-	symbols) SYMBOLS=full bash tests/check.sh suites/tool/symbols.sh ;;
+	symbols) SYMBOLS=full SYMBOLIZE=full bash tests/check.sh suites/tool/symbols.sh suites/debug/symbolize.sh ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
 	archives) ARCHIVES=full bash tests/check.sh suites/program/archives.sh ;;
 	unused) UNUSED=full bash tests/check.sh suites/program/unused.sh suites/program/unused_a64.sh ;;

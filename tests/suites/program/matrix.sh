@@ -147,7 +147,7 @@ judge_one() {
 		if [ "$MACHINE.$3.$type" = aarch64.gold.static ]; then skip "$name" "what gold links does not run"; else not_ok "$name" "unfolded: $bad"; fi
 		return
 	fi
-	local before=$failures key= wrong
+	local before=$failures key='' wrong
 	for mode in none safe all; do
 		mkdir -p "$d/$mode"
 		opts="--icf=$mode"

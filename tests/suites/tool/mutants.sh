@@ -2,7 +2,7 @@
 # mutants.sh: does `icfold verify` notice every single thing that is wrong?
 #
 # Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate/mutate.c); verify must call
-# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES (3) places of the
+# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES (2; full: 3) places of the
 # first FILES (2) files that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds with such names.
 # TARGET=aarch64: of programs for that machine, by cross compilers, with kinds of its own.
 . "$(dirname "$0")/../../lib.sh"
@@ -69,7 +69,8 @@ if [ ! -x "$MUTATE" ]; then
 fi
 make_work
 always_fold
-export PLACES=${PLACES:-3} FILES=${FILES:-2} MUTATE
+[ "${MUTANTS:-}" != full ] || PLACES=${PLACES:-3}
+export PLACES=${PLACES:-2} FILES=${FILES:-2} MUTATE
 : >"$WORK/good"
 
 # unbuilt NAME: skips what $WORK/NAME.log says does not build.
