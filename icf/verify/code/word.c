@@ -6,7 +6,8 @@
 #include "elfrw/base/rbuf.h"
 #include "icf/verify/code/state.h"
 
-#define MAX_WORK 32 /* bytes read for each byte of the unit */
+#define MAX_WORK 32    /* bytes read for each byte of the unit */
+#define MIN_WORK 65536 /* and these for each unit */
 
 /* Reads unit T up to TO.  Does an instruction begin there? */
 static bool is_insn(const struct icf_v *v, uint32_t t, uint64_t to)
@@ -25,24 +26,24 @@ static bool is_insn(const struct icf_v *v, uint32_t t, uint64_t to)
 	return va == to;
 }
 
-/* The table at BASE.  *WORK grows by the bytes read. */
+/* The table at BASE.  *WORK: bytes that may still be read. */
 static void check_table(struct icf_vcode_at *at, uint64_t pos, uint64_t base, uint64_t *work)
 {
 	const struct icf_v *v = at->job->v;
 	const uint8_t *p;
-	for (uint64_t va = base;
-	     *work < at->size * MAX_WORK && (p = elfrw_image_at(&v->claim.in, va, 4));
-	     va += 4, *work += 4) {
+	for (uint64_t va = base; *work >= 4 && (p = elfrw_image_at(&v->claim.in, va, 4)); va += 4) {
 		uint64_t to = base + (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
 		uint32_t t = icf_v_find(&v->claim, to);
+		*work -= 4;
 		if (to - at->u->old < at->size)
 			continue;
 		if (!icf_v_in_exec(&v->claim, to))
 			return;
 		if (t != ICF_V_NONE) {
-			*work += to - v->claim.unit.data[t].old;
-			if (!is_insn(v, t, to))
+			uint64_t off = to - v->claim.unit.data[t].old;
+			if (off > *work || !is_insn(v, t, to))
 				return;
+			*work -= off;
 		}
 		icf_vcode_still(at, pos, to);
 	}
@@ -50,7 +51,7 @@ static void check_table(struct icf_vcode_at *at, uint64_t pos, uint64_t base, ui
 
 void icf_vcode_tables(struct icf_vcode_at *at)
 {
-	uint64_t work = 0;
+	uint64_t work = at->size * MAX_WORK + MIN_WORK;
 	struct elfrw_insn in;
 	const struct elfrw_arch *arch = at->job->v->claim.arch;
 	for (uint64_t pos = 0, len; pos < at->size; pos += len ? len : arch->fill_size) {
