@@ -5,13 +5,18 @@
  * another.  The shares are the solution of a linear system, since contexts call each other; it is
  * found by iteration.
  *
- * Cost: the questions are cached (solve.c); a step of the iteration costs one look at each edge. */
+ * Cost: the questions are cached (solve.c); a step of the iteration costs one look at each edge.
+ * Each function of a context may call each one of another: the number of such pairs is limited, and
+ * with many of them there are fewer steps. */
 #include "icf/profile/arcs.h"
 #include "elfrw/arch/arch.h"
 #include <errno.h>
 #include <unistd.h>
 
 #define MAX_STEPS 2000
+#define MIN_STEPS 64
+#define MAX_PAIRS (1 << 23) /* and shares, of all contexts */
+#define MAX_LOOKS (UINT64_C(1) << 32)
 
 void icf_arcs_deinit(struct icf_arcs *a)
 {
@@ -25,6 +30,7 @@ void icf_arcs_deinit(struct icf_arcs *a)
 	VEC_FREE(&a->chosen);
 	VEC_FREE(&a->share);
 	VEC_FREE(&a->carry);
+	free(a->asked);
 	free(a->slot);
 }
 
@@ -145,6 +151,24 @@ struct elfrw_err *icf_arcs_site(struct icf_profile *p, uint64_t va, struct icf_a
 	return NULL;
 }
 
+static struct elfrw_err *spend(const struct icf_profile *p, struct icf_arcs *a, uint64_t n)
+{
+	a->pairs += n;
+	if (a->pairs <= MAX_PAIRS)
+		return NULL;
+	return elfrw_error("too many calls from functions that share code to others%s",
+			   p->in->undecided == ICF_PROFILE_SPREAD
+				   ? "; there are fewer with --undecided=kept"
+				   : "");
+}
+
+/* Begins a question. */
+static void begin(struct icf_arcs *a)
+{
+	a->chosen.len = 0;
+	a->question++;
+}
+
 /* Adds to a->chosen the members of GROUP that function UNIT leads to from site S; *ANY: all can be
  * meant. */
 static struct elfrw_err *ask(struct icf_profile *p, struct icf_arcs *a, uint32_t unit,
@@ -160,10 +184,10 @@ static struct elfrw_err *ask(struct icf_profile *p, struct icf_arcs *a, uint32_t
 	}
 	*any |= !n;
 	for (uint32_t i = 0; i < n && !*any; i++) {
-		bool known = false;
-		for (size_t k = 0; k < a->chosen.len && !known; k++)
-			known = a->chosen.data[k] == set[i];
-		if (!known && !VEC_APPEND(&a->chosen, set + i, 1))
+		if (a->asked[set[i]] == a->question)
+			continue;
+		a->asked[set[i]] = a->question;
+		if (!VEC_APPEND(&a->chosen, set + i, 1))
 			return &elfrw_err_nomem;
 	}
 	return NULL;
@@ -199,7 +223,7 @@ static struct elfrw_err *callees(struct icf_profile *p, struct icf_arcs *a,
 	const struct icf_arc_context *to = &a->context.data[arc->to], *from = NULL;
 	uint32_t unit = 0, n_sites = arc->n_sites;
 	bool any = false;
-	a->chosen.len = 0;
+	begin(a);
 	if (arc->from != ICF_PROF_NONE) {
 		from = &a->context.data[arc->from];
 		unit = icf_arcs_unit(p, from, i);
@@ -234,11 +258,12 @@ static struct elfrw_err *grow(struct icf_profile *p, struct icf_arcs *a)
 	while (grown) {
 		grown = false;
 		for (size_t i = 0; i < a->arc.len; i++) {
-			const struct icf_arc *arc = &a->arc.data[i];
+			struct icf_arc *arc = &a->arc.data[i];
 			if (a->context.data[arc->to].group == ICF_PROF_NONE)
 				continue;
-			for (uint32_t k = 0; k < n_from(a, arc); k++) {
-				ELFRW_TRY(callees(p, a, arc, k, &open));
+			for (; arc->done < n_from(a, arc); arc->done++) {
+				ELFRW_TRY(callees(p, a, arc, arc->done, &open));
+				ELFRW_TRY(spend(p, a, a->chosen.len + 1));
 				for (size_t m = 0; m < a->chosen.len; m++)
 					ELFRW_TRY(put_member(&a->context.data[arc->to],
 							     a->chosen.data[m], &grown, &at));
@@ -255,9 +280,10 @@ static struct elfrw_err *seed(struct icf_profile *p, struct icf_arcs *a, struct 
 	bool open, grown, any = false;
 	uint32_t at = 0;
 	c->seeded = true;
-	a->chosen.len = 0;
+	begin(a);
 	ELFRW_TRY(ask(p, a, 0, &pointed, c->group, &any));
 	ELFRW_TRY(choose(p, a, c->group, any, &open));
+	ELFRW_TRY(spend(p, a, a->chosen.len));
 	for (size_t m = 0; m < a->chosen.len; m++)
 		ELFRW_TRY(put_member(c, a->chosen.data[m], &grown, &at));
 	c->n_seeds = c->n;
@@ -359,7 +385,9 @@ static double adjust(struct icf_arcs *a, struct icf_arc_context *c, int event, c
 static void iterate(struct icf_arcs *a, int event, double *in, double *total)
 {
 	double most = 1;
-	for (unsigned step = 0; step < MAX_STEPS && most > 1e-12; step++) {
+	const uint64_t looks = (a->edge.len + a->arc.len + a->share.len) * (a->n_events + 1) + 1;
+	const uint64_t steps = MAX_LOOKS / looks < MIN_STEPS ? MIN_STEPS : MAX_LOOKS / looks;
+	for (unsigned step = 0; step < MAX_STEPS && step < steps && most > 1e-12; step++) {
 		most = 0;
 		flow(a, event, step > 0, in, total);
 		for (size_t i = 0; i < a->context.len; i++) {
@@ -386,6 +414,7 @@ static struct elfrw_err *start_shares(struct icf_profile *p, struct icf_arcs *a)
 		a->context.data[i].share = n;
 		n += a->context.data[i].n * (size_t)(a->n_events + 1);
 	}
+	ELFRW_TRY(spend(p, a, n));
 	if (!VEC_RESERVE(&a->share, n + 1) || !VEC_RESERVE(&a->carry, n + 1))
 		return &elfrw_err_nomem;
 	a->share.len = a->carry.len = n;
@@ -401,6 +430,11 @@ static struct elfrw_err *start_shares(struct icf_profile *p, struct icf_arcs *a)
 	return NULL;
 }
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static void count(struct icf_arcs *a)
 {
 	for (size_t i = 0; i < a->arc.len; i++) {
@@ -408,10 +442,10 @@ static void count(struct icf_arcs *a)
 		const struct icf_arc_context *to = &a->context.data[arc->to], *from = NULL;
 		if (arc->from != ICF_PROF_NONE)
 			from = &a->context.data[arc->from];
-		a->calls += arc->n;
+		a->calls = sum(a->calls, arc->n);
 		if (to->group == ICF_PROF_NONE)
 			continue;
-		a->shared += arc->n;
+		a->shared = sum(a->shared, arc->n);
 		double decided = 0;
 		for (size_t k = 0; k < arc->n_edges; k++) {
 			const struct icf_arc_edge *e = &a->edge.data[arc->edge + k];
@@ -424,6 +458,9 @@ static void count(struct icf_arcs *a)
 
 struct elfrw_err *icf_arcs_solve(struct icf_profile *p, struct icf_arcs *a)
 {
+	a->asked = calloc(p->m->note->n_members + (size_t)1, sizeof *a->asked);
+	if (!a->asked)
+		return &elfrw_err_nomem;
 	ELFRW_TRY(find_members(p, a));
 	ELFRW_TRY(start_shares(p, a));
 	double *in = calloc(a->share.len + a->context.len + 1, sizeof *in);
@@ -436,12 +473,18 @@ struct elfrw_err *icf_arcs_solve(struct icf_profile *p, struct icf_arcs *a)
 	return NULL;
 }
 
+uint64_t icf_prof_whole(long double x)
+{
+	return x >= 0x1p64L ? UINT64_MAX : x > 0 ? (uint64_t)x : 0;
+}
+
 void icf_arcs_count(struct icf_profile *p, const struct icf_arcs *a)
 {
 	p->counts.samples += a->arc.len;
 	p->counts.places += a->calls;
 	p->counts.shared += a->shared;
-	p->counts.undecided += (uint64_t)(a->undecided + 0.5);
+	uint64_t undecided = icf_prof_whole(a->undecided + 0.5);
+	p->counts.undecided += undecided < a->shared ? undecided : a->shared;
 }
 
 void icf_arcs_divide(uint64_t total, const double *share, double *carry, size_t n, uint64_t *ret)
@@ -453,7 +496,7 @@ void icf_arcs_divide(uint64_t total, const double *share, double *carry, size_t 
 	/* A sum that should be 1 is not left to rounding. */
 	uint64_t end = whole > 1 - 1e-6L && whole < 1 + 1e-6L
 			       ? total
-			       : (uint64_t)((long double)total * whole);
+			       : icf_prof_whole((long double)total * whole);
 	for (size_t i = 0; i < n; i++) {
 		long double part = (long double)total * share[i] + (carry ? carry[i] : 0);
 		sum += part;

@@ -33,6 +33,7 @@ struct icf_arc {
 	uint64_t n;  /* calls */
 	size_t cost; /* n_events numbers */
 	size_t edge, n_edges;
+	uint32_t done; /* functions of FROM whose callees are in TO */
 };
 
 /* A part of an arc: from the I-th function of its context to the K-th of the other. */
@@ -58,6 +59,9 @@ struct icf_arcs {
 	VEC(uint64_t) cost;
 	VEC(struct icf_arc_edge) edge;
 	VEC(uint32_t) chosen; /* of one question */
+	uint32_t *asked;      /* by member: the last question that chose it; owned */
+	uint32_t question;
+	uint64_t pairs; /* of functions, and shares: what their number makes cost */
 	VEC(double) share, carry;
 	uint64_t calls, shared; /* into the program; of these into shared code */
 	double undecided;
@@ -78,11 +82,14 @@ struct elfrw_err *icf_arcs_add(struct icf_arcs *a, const struct icf_arc *arc,
 /* What leads from the instruction at VA (a call, a jump, or the end of a body) to a context. */
 struct elfrw_err *icf_arcs_site(struct icf_profile *p, uint64_t va, struct icf_arc_site *ret);
 
-/* Finds the shares.  Errors: out of memory. */
+/* Finds the shares.  Errors: out of memory; too many functions call too many others. */
 struct elfrw_err *icf_arcs_solve(struct icf_profile *p, struct icf_arcs *a);
 
 /* The function (unit) of the I-th share of context C. */
 uint32_t icf_arcs_unit(const struct icf_profile *p, const struct icf_arc_context *c, uint32_t i);
+
+/* X without its fraction, as far as 64 bits hold it; of what is no number 0. */
+uint64_t icf_prof_whole(long double x);
 
 /* Divides TOTAL among the N shares; all of RET together are TOTAL if the shares are 1 together.
  * CARRY (N numbers, may be NULL) is what earlier divisions left over. */

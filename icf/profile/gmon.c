@@ -15,6 +15,8 @@
 #define GAP    64 /* bytes without code at the start of what a counter stands for */
 
 #define MAX_COUNTERS (1 << 26) /* that are written; of more code, each counts more bytes */
+#define COUNTERS     (1 << 20) /* that are written for any program, and 16 for a byte of it */
+#define MAX_OUTPUT   (1 << 26) /* bytes of histograms, and 16 times as many as were read */
 #define MAX_WIDTH    (1 << 20)
 
 /* A histogram: N counters for the addresses from LO to HI. */
@@ -332,7 +334,7 @@ static struct elfrw_err *walk_hist(struct icf_profile *p, uint64_t width, bool d
 	for (size_t i = 0; i < p->gmon->hist.len; i++) {
 		const struct hist *h = &p->gmon->hist.data[i];
 		double step = (double)(h->hi - h->lo) / h->n;
-		uint64_t wide = (uint64_t)(step + 0.5);
+		uint64_t wide = icf_prof_whole(step + 0.5);
 		for (uint32_t k = 0; k < h->n; k++) {
 			uint64_t va = h->lo + (uint64_t)(step * k), n = (uint64_t)h->count[k];
 			uint32_t at;
@@ -353,13 +355,15 @@ static struct elfrw_err *open_hist(struct icf_profile *p, uint64_t *width)
 	struct hist *o = &g->out;
 	*width = 4;
 	if (g->hist.len)
-		*width = (uint64_t)((double)(g->hist.data[0].hi - g->hist.data[0].lo) /
-					    g->hist.data[0].n +
-				    0.5);
+		*width = icf_prof_whole((double)(g->hist.data[0].hi - g->hist.data[0].lo) /
+						g->hist.data[0].n +
+					0.5);
 	*width = *width < 2 ? 2 : *width > MAX_WIDTH ? MAX_WIDTH : *width;
 	o->lo = g->hist.len && g->hist.data[0].lo < map->lo ? g->hist.data[0].lo : map->lo;
 	o->lo -= o->lo % STEP;
-	while ((map->hi - o->lo) / *width >= MAX_COUNTERS)
+	uint64_t most = COUNTERS + 16 * (uint64_t)p->m->code.size;
+	most = most < MAX_COUNTERS ? most : MAX_COUNTERS;
+	while ((map->hi - o->lo) / *width >= most)
 		*width *= 2;
 	o->n = (uint32_t)((map->hi - o->lo) / *width + 1);
 	o->hi = o->lo + o->n * *width;
@@ -375,6 +379,21 @@ static void put_word(FILE *out, uint64_t v, unsigned size)
 	for (unsigned i = 0; i < size; i++)
 		b[i] = (uint8_t)(v >> 8 * i);
 	fwrite(b, 1, size, out);
+}
+
+/* Counters that are too large need several histograms, all of the whole program. */
+static struct elfrw_err *check_hist(const struct icf_profile *p)
+{
+	const struct hist *o = &p->gmon->out;
+	double most = 0, may = MAX_OUTPUT;
+	for (size_t i = 0; i < p->gmon->hist.len; i++)
+		may += 16.0 * (HIST + 2.0 * p->gmon->hist.data[i].n);
+	for (uint32_t i = 0; i < o->n; i++)
+		most = o->count[i] > most ? o->count[i] : most;
+	if (most / UINT16_MAX * (HIST + 2.0 * o->n) <= may)
+		return NULL;
+	return elfrw_error("too many samples of one place: its counters would need %.0f histograms",
+			   most / UINT16_MAX + 1);
 }
 
 /* Readers add up histograms of the same addresses: counters that are too large need several. */
@@ -429,6 +448,7 @@ struct elfrw_err *icf_prof_gmon_put(struct icf_profile *p)
 	for (size_t i = 0; i < g->arc.len; i++)
 		ELFRW_TRY(put_arc(p, &g->arc.data[i], &g->arcs.arc.data[i], step));
 	ELFRW_TRY(walk_hist(p, width, true));
+	ELFRW_TRY(check_hist(p));
 	add_up(g->result.data, &g->result.len);
 	fwrite(g->header, 1, HEADER, p->in->out);
 	put_hist(p);

@@ -11,6 +11,7 @@
 
 #define BUFFER        (1 << 20) /* the longest line */
 #define MAX_ADDRESSES (1 << 17) /* of one sample */
+#define MAX_TEXT      (1 << 24) /* bytes of one sample */
 
 static int hex_digit(char c)
 {
@@ -44,8 +45,8 @@ static void note_odd(struct icf_profile *p)
 
 /* ---- branch records ---- */
 
-/* "0xHEX" or "0xHEX(FILE)" at *C. */
-static bool read_end(struct icf_profile *p, const char **c, const char *end,
+/* "0xHEX" or "0xHEX(FILE)" at *C.  LAST: the last bracket that closes in the line, or NULL. */
+static bool read_end(struct icf_profile *p, const char **c, const char *end, const char *last,
 		     struct icf_prof_address *a, bool *file)
 {
 	const char *s = *c;
@@ -57,9 +58,9 @@ static bool read_end(struct icf_profile *p, const char **c, const char *end,
 	a->n = (uint32_t)(s - *c);
 	*file = true;
 	if (s < end && *s == '(') {
-		const char *close = memchr(s, ')', (size_t)(end - s));
-		if (!close)
+		if (!last || s > last)
 			return false;
+		const char *close = memchr(s, ')', (size_t)(end - s));
 		*file = icf_prof_is_file(p, s + 1, (size_t)(close - s - 1));
 		s = close + 1;
 	}
@@ -72,6 +73,7 @@ static struct elfrw_err *take_branches(struct icf_profile *p, const char *line, 
 				       const char *end, uint32_t at)
 {
 	bool odd = false;
+	const char *last = memrchr(c, ')', (size_t)(end - c));
 	while (c < end) {
 		while (c < end && (*c == ' ' || *c == '\t'))
 			c++;
@@ -80,9 +82,9 @@ static struct elfrw_err *take_branches(struct icf_profile *p, const char *line, 
 		const char *start = c, *to;
 		struct icf_prof_address a[2] = { { .at = at + (uint32_t)(c - line) }, { 0 } };
 		bool in[2];
-		bool good = read_end(p, &c, end, &a[0], &in[0]) && c < end && *c == '/';
+		bool good = read_end(p, &c, end, last, &a[0], &in[0]) && c < end && *c == '/';
 		to = ++c;
-		good = good && read_end(p, &c, end, &a[1], &in[1]) && (c == end || *c == '/');
+		good = good && read_end(p, &c, end, last, &a[1], &in[1]) && (c == end || *c == '/');
 		bool missed = good && end - c > 1 && c[1] == 'M';
 		while (c < end && *c != ' ' && *c != '\t')
 			c++;
@@ -112,6 +114,7 @@ static struct elfrw_err *take_branches(struct icf_profile *p, const char *line, 
 /* The first record in the line, or NULL. */
 static const char *find_branches(const char *s, const char *end)
 {
+	const char *close = s; /* the first bracket that closes behind those looked at */
 	for (const char *c = s; end - c > 6; c++) {
 		c = memmem(c, (size_t)(end - c), "0x", 2);
 		if (!c)
@@ -120,8 +123,11 @@ static const char *find_branches(const char *s, const char *end)
 		uint64_t v;
 		if ((c > s && c[-1] != ' ' && c[-1] != '\t') || !read_hex(&t, end, &v))
 			continue;
-		if (t < end && *t == '(' && !(t = memchr(t, ')', (size_t)(end - t))))
-			return NULL;
+		if (t < end && *t == '(') {
+			if (close < t && !(close = memchr(t, ')', (size_t)(end - t))))
+				return NULL;
+			t = close;
+		}
 		t += *t == ')';
 		if (end - t > 2 && t[0] == '/' && t[1] == '0' && t[2] == 'x')
 			return c;
@@ -322,7 +328,7 @@ static struct elfrw_err *take_line(struct icf_profile *p, const char *s, size_t 
 		ELFRW_TRY(add_text(p, s, n, &at));
 		return icf_prof_flush(p);
 	}
-	if (p->address.len > MAX_ADDRESSES)
+	if (p->address.len > MAX_ADDRESSES || p->text.len > MAX_TEXT)
 		ELFRW_TRY(icf_prof_flush(p));
 	if (*s == 'P' || memmem(s, (size_t)(end - s), "PERF_RECORD_", 12))
 		if (memmem(s, (size_t)(end - s), "PERF_RECORD_", 12))

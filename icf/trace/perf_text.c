@@ -3,6 +3,8 @@
 #include "icf/trace/perf_text.h"
 #include <string.h>
 
+#define MAX_TRIES 64 /* to find a frame in one line */
+
 bool icf_perf_is(const char *s, size_t n, const char *text)
 {
 	return strlen(text) == n && !memcmp(s, text, n);
@@ -100,17 +102,22 @@ bool icf_perf_parse_bare(const char *s, const char *c, const char *end, struct i
 	return true;
 }
 
-/* Parses the frame at the end of a sample's line: behind the last ": " that a number follows. */
+/* Parses the frame at the end of a sample's line: behind the last ": " that a number follows.
+ * Each try may read to the end of the line, so there are few. */
 bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret)
 {
+	unsigned tries = 0;
 	if (end == s || end[-1] != ')')
 		return false;
-	for (const char *c = end; c && c > s; c = memrchr(s, ':', (size_t)(c - s))) {
+	for (const char *c = end; c && c > s && tries < MAX_TRIES;
+	     c = memrchr(s, ':', (size_t)(c - s))) {
 		const char *ip = c + 1;
 		while (ip < end && *ip == ' ')
 			ip++;
 		/* "1 EVENT: TEXT (TEXT)" is no function: names have no ": ". */
-		if (c < end && ip > c + 1 && icf_perf_parse_frame(s, ip, end, ret))
+		bool possible = c < end && ip > c + 1;
+		tries += possible;
+		if (possible && icf_perf_parse_frame(s, ip, end, ret))
 			return !memmem(s + ret->name, ret->n_name + 1, ": ", 2);
 	}
 	return false;

@@ -66,6 +66,13 @@ pack("overlap.zip", [(b"%05d" % k, 0, 8, data, len(plain), zlib.crc32(plain), k 
 pack("encrypted.zip", [(b"e", 1, 0, bytes(12) + body, len(body), 0, True)])
 # Names that lead elsewhere, or are no text.
 put("names.tar", tar((n, body) for n in ("../../outside", "/outside", "\x1b[31mred", "a\nb", "long" * 1000, "\xff\xfe", "..", "a:b:c")))
+# An archive whose name leaves no room for those of its members; what is behind it must not be hidden.
+inner = io.BytesIO()
+with zipfile.ZipFile(inner, "w") as z:
+    z.writestr("inner", body)
+with zipfile.ZipFile("hidden.zip", "w") as z:
+    z.writestr("y" * 2043 + ".zip" + "tail.zip", inner.getvalue())
+    z.writestr("last", body + b"last")
 # Not whole, and nothing at all.
 whole = tar([("p", body)], ":gz")
 put("half.tar.gz", whole[:len(whole) // 2])

@@ -100,6 +100,13 @@ static bool send_error(struct reader *r, const char *text)
 	return send_member(r);
 }
 
+/* Nothing further is read. */
+static bool out_of_memory(struct reader *r)
+{
+	send_error(r, "needs more memory than --memory allows: not read further");
+	return false;
+}
+
 /* false: libarchive is not installed.  It stays open. */
 static bool open_library(struct icf_libarchive *ret)
 {
@@ -222,8 +229,12 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 	size_t n = strlen(r->m.name);
 	struct level *l = malloc(sizeof *l);
 	struct archive *inner = new_archive(&r->lib);
-	bool go = l && inner && n + 2 < sizeof r->m.name;
-	if (go) {
+	bool go = true;
+	if (n + 2 >= sizeof r->m.name)
+		go = send_error(r, "is an archive with too long a name: not read");
+	else if (!l || !inner)
+		go = out_of_memory(r);
+	else {
 		*l = (struct level){ .r = r, .outer = a, .have = (size_t)have };
 		memcpy(l->block, block, (size_t)have);
 		if (r->lib.archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
@@ -264,7 +275,7 @@ static bool take_member(struct reader *r, struct archive *a, bool wanted, unsign
 {
 	uint8_t *block = malloc(BLOCK);
 	if (!block)
-		return false;
+		return out_of_memory(r);
 	ssize_t n = read_block(r, a, block);
 	enum icf_product_kind kind =
 		n > 0 && wanted ? icf_product_kind(block, (size_t)n) : ICF_KIND_OTHER;

@@ -76,14 +76,39 @@ static void miss(struct icf_log *g, const char *name)
 		icf_message(name, "not there, and no more is said of such files");
 }
 
-/* Opens F, and reports why it cannot be used: its SYM is then NULL. */
-static struct elfrw_err *try_open(struct icf_log *g, struct icf_log_file *f)
+/* Another name may be that of a file that is open; *RET is then this file.  A log may spell one
+ * name in any number of ways. */
+static struct elfrw_err *find_again(struct icf_log *g, const struct icf_log_file *f, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < g->file.len; i++) {
+		const struct icf_log_file *k = g->file.data[i];
+		if (k == f || !k->sym || k->dev != f->dev || k->ino != f->ino)
+			continue;
+		*ret = i;
+		if (g->alias.len >= MAX_FILES) /* the next time it is left alone */
+			return NULL;
+		struct icf_log_alias *a = VEC_PUSH(&g->alias);
+		if (!a)
+			return &elfrw_err_nomem;
+		*a = (struct icf_log_alias){ strdup(f->name), i };
+		return a->name ? NULL : &elfrw_err_nomem;
+	}
+	return NULL;
+}
+
+/* Opens F, and reports why it cannot be used: its SYM is then NULL.  *RET: it is this file. */
+static struct elfrw_err *try_open(struct icf_log *g, struct icf_log_file *f, uint32_t *ret)
 {
 	struct stat st;
 	if (stat(f->path, &st) != 0 || !S_ISREG(st.st_mode)) {
 		miss(g, f->name);
 		return NULL;
 	}
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	ELFRW_TRY(find_again(g, f, ret));
+	if (*ret != ICF_LOG_NO_FILE)
+		return NULL;
 	struct elfrw_err *err = open_file(g, f);
 	if (!err || err == &elfrw_err_nomem)
 		return err;
@@ -139,11 +164,16 @@ static struct elfrw_err *add_file(struct icf_log *g, const char *name, size_t n,
 struct elfrw_err *icf_log_open_obj(struct icf_log *g)
 {
 	struct icf_log_file *f;
+	struct stat st;
 	const char *obj = g->in->obj;
 	if (!obj)
 		return NULL;
 	ELFRW_TRY(add_file(g, obj, strlen(obj), "", &f));
 	ELFRW_TRY(elfrw_err_about(obj, open_file(g, f)));
+	if (stat(f->path, &st) == 0) {
+		f->dev = st.st_dev;
+		f->ino = st.st_ino;
+	}
 	f->has_bias = g->in->has_base;
 	f->bias = g->in->base - icf_log_lowest(f);
 	return NULL;
@@ -178,7 +208,7 @@ static struct elfrw_err *new_file(struct icf_log *g, const char *name, size_t n,
 	if (g->file.len == MAX_FILES || missing_slot(g, name, n))
 		return NULL;
 	ELFRW_TRY(add_file(g, name, n, root && *name == '/' ? root : "", &f));
-	ELFRW_TRY(try_open(g, f));
+	ELFRW_TRY(try_open(g, f, ret));
 	if (f->sym)
 		*ret = (uint32_t)g->file.len - 1;
 	else
@@ -196,6 +226,9 @@ struct elfrw_err *icf_log_file_of(struct icf_log *g, const char *name, size_t n,
 		    (!i && g->in->obj && same_base(name, n, g->in->obj)))
 			*ret = i;
 	}
+	for (size_t i = 0; i < g->alias.len && *ret == ICF_LOG_NO_FILE; i++)
+		if (strlen(g->alias.data[i].name) == n && !memcmp(g->alias.data[i].name, name, n))
+			*ret = g->alias.data[i].file;
 	if (*ret == ICF_LOG_NO_FILE)
 		ELFRW_TRY(new_file(g, name, n, ret));
 	if (*ret == ICF_LOG_NO_FILE)
@@ -215,7 +248,10 @@ void icf_log_close_files(struct icf_log *g)
 {
 	for (size_t i = 0; i < g->file.len; i++)
 		close_file(g->file.data[i]);
+	for (size_t i = 0; i < g->alias.len; i++)
+		free(g->alias.data[i].name);
 	VEC_FREE(&g->file);
+	VEC_FREE(&g->alias);
 	VEC_FREE(&g->mapped);
 	free(g->missing);
 }

@@ -9,6 +9,7 @@
 
 #define MAX_FRAMES 32768      /* of one stack */
 #define MAX_FRAME  (1u << 20) /* bytes of one frame with the lines behind it */
+#define MAX_TEXT   (1u << 24) /* bytes of one stack before its last frame */
 
 /* ---- output ---- */
 
@@ -87,7 +88,8 @@ static bool continues(const struct icf_log *g, const char *s, const struct icf_l
 {
 	const struct icf_log_line *last = g->line.len ? &g->line.data[g->line.len - 1] : NULL;
 	return last && last->f.form == f->form && g->line.len < MAX_FRAMES &&
-	       f->form != ICF_LOG_KERNEL && (!f->has_number || f->n > last->f.n) &&
+	       g->text.len < MAX_TEXT && f->form != ICF_LOG_KERNEL &&
+	       (!f->has_number || f->n > last->f.n) &&
 	       icf_log_same_source(icf_log_at(g, last, last->f.prefix), last->f.prefix.n,
 				   s + f->prefix.at, f->prefix.n);
 }

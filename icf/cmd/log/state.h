@@ -5,6 +5,7 @@
 #include "icf/cmd/log/log.h"
 #include "icf/cmd/sym/stack.h"
 #include "icf/trace/log_text.h"
+#include <sys/types.h>
 
 #define ICF_LOG_NO_FILE UINT32_MAX
 
@@ -17,6 +18,14 @@ struct icf_log_file {
 	bool has_bias; /* it was loaded BIAS bytes above its addresses as linked */
 	uint64_t bias;
 	bool complained; /* of its build-id */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Another name of an open file. */
+struct icf_log_alias {
+	char *name; /* owned */
+	uint32_t file;
 };
 
 struct icf_log_mapped {
@@ -36,6 +45,7 @@ struct icf_log_line {
 struct icf_log {
 	const struct icf_sym_log_in *in;
 	VEC(struct icf_log_file *) file;
+	VEC(struct icf_log_alias) alias;
 	VEC(struct icf_log_mapped) mapped; /* the newest last */
 	uint64_t *missing;                 /* hashes of names of files that are not there; owned */
 	uint32_t n_missing, messages;

@@ -5,6 +5,10 @@
 #include "icf/cmd/cmd.h"
 #include <sys/stat.h>
 
+#define MAX_MODULES 4096      /* files that are open: all others are left alone */
+#define MAX_NAMES   (1 << 16) /* of files, before all are forgotten */
+#define NAME_SLOTS  (2 * MAX_NAMES)
+
 static bool same_base(const char *a, size_t n, const char *b)
 {
 	const char *slash = memrchr(a, '/', n), *base = strrchr(b, '/');
@@ -16,10 +20,36 @@ static bool same_base(const char *a, size_t n, const char *b)
 	return strlen(base) == n && !memcmp(a, base, n);
 }
 
+/* Opens the file PATH, unless it is open under another name. */
+static struct elfrw_err *open_module(struct icf_perf *p, const char *path, const struct stat *st,
+				     uint32_t *ret)
+{
+	struct icf_perf_module *m = NULL;
+	for (size_t i = 0; i < p->file.len; i++)
+		if (p->file.data[i].dev == st->st_dev && p->file.data[i].ino == st->st_ino) {
+			*ret = (uint32_t)i;
+			return NULL;
+		}
+	if (p->module.len >= MAX_MODULES)
+		return NULL;
+	ELFRW_TRY(icf_perf_open(path, p->in->options, false, &m));
+	if (!m)
+		return NULL;
+	struct icf_perf_file *file = VEC_PUSH(&p->file);
+	struct icf_perf_module **slot = file ? VEC_PUSH(&p->module) : NULL;
+	if (!slot) {
+		icf_perf_close(m);
+		return &elfrw_err_nomem;
+	}
+	*file = (struct icf_perf_file){ st->st_dev, st->st_ino };
+	*slot = m;
+	*ret = (uint32_t)(p->module.len - 1);
+	return NULL;
+}
+
 /* The module for D, of whose name N bytes are the file's. */
 static struct elfrw_err *open_dso(struct icf_perf *p, struct icf_perf_dso *d, size_t n)
 {
-	struct icf_perf_module *m = NULL;
 	struct stat st;
 	bool there = n == strlen(d->name) && stat(d->name, &st) == 0 && S_ISREG(st.st_mode);
 	if (p->in->obj) {
@@ -28,29 +58,46 @@ static struct elfrw_err *open_dso(struct icf_perf *p, struct icf_perf_dso *d, si
 		d->module = it ? 0 : ICF_PERF_NO_MODULE;
 		return NULL;
 	}
-	if (there && d->name[0] != '[')
-		ELFRW_TRY(icf_perf_open(d->name, p->in->options, false, &m));
-	if (!m)
-		return NULL;
-	struct icf_perf_module **slot = VEC_PUSH(&p->module);
-	if (!slot) {
-		icf_perf_close(m);
-		return &elfrw_err_nomem;
-	}
-	*slot = m;
-	d->module = (uint32_t)(p->module.len - 1);
-	return NULL;
+	return there && d->name[0] != '[' ? open_module(p, d->name, &st, &d->module) : NULL;
+}
+
+void icf_perf_forget_files(struct icf_perf *p)
+{
+	for (size_t i = 0; i < p->dso.len; i++)
+		free(p->dso.data[i].name);
+	p->dso.len = p->last_dso = 0;
+	if (p->dso_slot)
+		memset(p->dso_slot, 0, NAME_SLOTS * sizeof *p->dso_slot);
+}
+
+static bool is_dso(const struct icf_perf *p, size_t i, const char *name, size_t n)
+{
+	return i < p->dso.len && p->dso.data[i].n == n && !memcmp(p->dso.data[i].name, name, n);
+}
+
+/* Where the name of N bytes is in the table, or would be. */
+static uint32_t *dso_slot(const struct icf_perf *p, const char *name, size_t n)
+{
+	size_t i = XXH3_64bits(name, n) & (NAME_SLOTS - 1);
+	while (p->dso_slot[i] && !is_dso(p, p->dso_slot[i] - 1, name, n))
+		i = (i + 1) & (NAME_SLOTS - 1);
+	return &p->dso_slot[i];
 }
 
 struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_t n, uint32_t *ret)
 {
-	for (size_t i = 0; i < p->dso.len; i++) {
-		size_t k = (p->last_dso + i) % p->dso.len;
-		if (p->dso.data[k].n == n && !memcmp(p->dso.data[k].name, name, n)) {
-			p->last_dso = k;
-			*ret = p->dso.data[k].module;
-			return NULL;
-		}
+	uint32_t *at = NULL;
+	if (!p->dso_slot && !(p->dso_slot = calloc(NAME_SLOTS, sizeof *p->dso_slot)))
+		return &elfrw_err_nomem;
+	if (!is_dso(p, p->last_dso, name, n)) {
+		if (p->dso.len >= MAX_NAMES)
+			icf_perf_forget_files(p);
+		at = dso_slot(p, name, n);
+		p->last_dso = *at ? *at - 1 : p->dso.len;
+	}
+	if (!at || *at) {
+		*ret = p->dso.data[p->last_dso].module;
+		return NULL;
 	}
 	/* A removed file is looked for only under the name that the user gave. */
 	size_t len = n > 10 && !memcmp(name + n - 10, " (deleted)", 10) ? n - 10 : n;
@@ -66,6 +113,7 @@ struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_
 		return err ? err : &elfrw_err_nomem;
 	}
 	*slot = d;
+	*at = (uint32_t)p->dso.len;
 	*ret = d.module;
 	return NULL;
 }
@@ -183,6 +231,7 @@ struct elfrw_err *icf_perf_frames(struct icf_perf *p)
 		if (l->is_frame && !l->f.inlined)
 			ELFRW_TRY(look_up(p, l));
 	}
+	size_t next = 0; /* the frame in which the line in hand was inlined */
 	for (size_t i = 0; i < p->line.len; i++) {
 		struct icf_perf_line *l = &p->line.data[i];
 		const char *dso = p->text.data + l->at + l->f.dso;
@@ -190,11 +239,12 @@ struct elfrw_err *icf_perf_frames(struct icf_perf *p)
 			continue;
 		if (l->f.inlined) {
 			p->inlines_seen = true;
-			size_t k = i + 1;
+			size_t k = next > i ? next : i + 1; /* the same one for all its lines */
 			while (k < p->line.len &&
 			       (!p->line.data[k].is_frame ||
 				(p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
 				k++;
+			next = k;
 			if (k == p->line.len || !same_ip(p, l, &p->line.data[k]))
 				ELFRW_TRY(look_up_orphan(p, l));
 			if (!l->place.pc)

@@ -27,7 +27,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define MAX_LINES 32768 /* of one sample */
+#define MAX_LINES 32768      /* of one sample */
+#define MAX_TEXT  (1u << 24) /* bytes of one sample before its last line */
 
 static struct elfrw_err *take_mapping(struct icf_perf *p, const char *s, const char *end)
 {
@@ -212,7 +213,7 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 		fwrite(s, 1, n, stdout);
 		return NULL;
 	}
-	if (p->line.len >= MAX_LINES)
+	if (p->line.len >= MAX_LINES || p->text.len >= MAX_TEXT)
 		ELFRW_TRY(flush_sample(p));
 	if (indented && (*s == '\t' || p->chain) && icf_perf_parse_frame(s, c, end, &f) &&
 	    (*s == '\t' || !memmem(s + f.name, f.n_name, ": ", 2)))
@@ -289,10 +290,11 @@ struct elfrw_err *icf_sym_perf(const struct icf_sym_perf_in *in, char **arg, int
 		icf_perf_forget(&p);
 	for (size_t i = 0; i < p.module.len; i++)
 		icf_perf_close(p.module.data[i]);
-	for (size_t i = 0; i < p.dso.len; i++)
-		free(p.dso.data[i].name);
+	icf_perf_forget_files(&p);
 	VEC_FREE(&p.module);
+	VEC_FREE(&p.file);
 	VEC_FREE(&p.dso);
+	free(p.dso_slot);
 	VEC_FREE(&p.text);
 	VEC_FREE(&p.line);
 	VEC_FREE(&p.frame);

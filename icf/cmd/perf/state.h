@@ -20,6 +20,12 @@ struct icf_perf_dso {
 	uint32_t module;
 };
 
+/* The file of a module.  A profile may name one file in any number of ways. */
+struct icf_perf_file {
+	dev_t dev;
+	ino_t ino;
+};
+
 /* Which of the functions that share code is meant in a stack. */
 struct icf_perf_answer {
 	bool decided;
@@ -71,7 +77,9 @@ struct icf_perf {
 	ino_t ino;
 	bool have_id;
 	VEC(struct icf_perf_module *) module;
+	VEC(struct icf_perf_file) file; /* by module, unless the user names the only one */
 	VEC(struct icf_perf_dso) dso;
+	uint32_t *dso_slot; /* 1 + index; open hash table; owned */
 	size_t last_dso;
 	int64_t pid;
 	uint64_t fileless; /* frames that perf shows with a name and no file */
@@ -103,6 +111,9 @@ static inline bool icf_perf_same_key(XXH128_hash_t a, XXH128_hash_t b)
 /* The module for the file that perf calls NAME, of N bytes; ICF_PERF_NO_MODULE if it has no tables.
  * Errors: the file cannot be read, out of memory. */
 struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_t n, uint32_t *ret);
+
+/* Forgets the names of files; modules stay. */
+void icf_perf_forget_files(struct icf_perf *p);
 
 /* Makes P's frames from its lines. */
 struct elfrw_err *icf_perf_frames(struct icf_perf *p);

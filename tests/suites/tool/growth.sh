@@ -102,6 +102,38 @@ if "$ICFOLD" -q "$WORK/core-stack.60000" -o "$OUT" && python3 "$TESTS/growth/cor
 	check growth/core-stack/core/text "$(grep -c '^u.c:' "$WORK/out") frames" [ "$(grep -c '^u.c:' "$WORK/out")" = 60001 ]
 fi
 
+# Profiles and logs.
+python3 "$TESTS/growth/texts.py" "$WORK"
+if as --64 "$WORK/many.s" -o "$WORK/many.o" 2>"$WORK/err" && ld --emit-relocs -o "$WORK/many" "$WORK/many.o" 2>"$WORK/err" &&
+	"$ICFOLD" -q --icf=all "$WORK/many" -o "$WORK/many.folded" 2>"$WORK/err"; then
+	# The names in the texts are those of the folded file.
+	nm "$WORK/many.folded" >"$WORK/many.at" && python3 "$TESTS/growth/texts.py" "$WORK" && mv "$WORK/many" "$WORK/many.old" && cp "$WORK/many.folded" "$WORK/many"
+	for t in no-frame no-place no-branch no-record no-end inlined; do
+		# Most are no profile at all.
+		bounded "texts/$t/profile" 3 80 /bin/sh -c '"$1" profile -q "$2" "$3" >/dev/null 2>&1; [ $? -le 2 ]' sh "$ICFOLD" "$WORK/many" "$WORK/$t"
+	done
+	for t in no-frame-short no-place-short no-end inlined files spelled; do
+		bounded "texts/$t/perf" 3 80 "$ICFOLD" symbolize --perf "$WORK/$t"
+	done
+	for t in spelled.log stack.log; do bounded "texts/$t" 3 60 "$ICFOLD" symbolize --log "$WORK/$t"; done
+	for t in pairs pointed full all; do
+		for how in kept spread; do
+			[ $t-$how != full-spread ] || continue # it divides each counter by all functions
+			bounded "texts/$t.gmon/$how" 3 300 /bin/sh -c '"$1" profile -q --to=gmon --undecided="$2" "$3" "$4" >"$5" 2>"$5.err"; [ $? -le 2 ]' sh "$ICFOLD" $how "$WORK/many" "$WORK/$t.gmon" "$WORK/gmon"
+			check "growth/texts/$t.gmon/$how/size" "$(stat -c %s "$WORK/gmon") bytes" [ "$(stat -c %s "$WORK/gmon")" -lt 100000000 ]
+			check "growth/texts/$t.gmon/$how/said" "$(first_line "$WORK/gmon.err")" [ "$(grep -cv '^icfold: .*\(too many\)' "$WORK/gmon.err")" = 0 ]
+		done
+	done
+	for how in kept spread; do
+		bounded "texts/names.callgrind/$how" 4 150 /bin/sh -c '"$1" profile -q --undecided="$2" "$3" "$4" >/dev/null 2>"$5"; [ $? -le 2 ]' sh "$ICFOLD" $how "$WORK/many" "$WORK/names.callgrind" "$WORK/said"
+	done
+	"$ICFOLD" profile "$WORK/many" "$WORK/large.callgrind" >"$WORK/out" 2>"$WORK/err"
+	check growth/texts/large.callgrind "$(first_line "$WORK/err")" grep -q ': 18446744073709551615 calls: .*, 18446744073709551615 undecided (100.00 %)' "$WORK/err"
+	rm -f "$WORK/gmon" "$WORK/no-end" "$WORK/stack.log"
+else
+	not_ok growth/texts "$(first_line "$WORK/err")"
+fi
+
 # Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
 cat >"$WORK/ring.py" <<'END'
 n, out = 3000, [".text"]

@@ -55,8 +55,10 @@ fine = {f["name"].split(":")[0] for f in J["files"] if f["state"] != "bad"}
 assert "archives/sound.tar" in fine, fine
 silent = [n for n in os.listdir("archives") if "archives/" + n not in bad and "archives/" + n not in fine]
 assert not silent, silent
-for name, word in (("encrypted.zip", "assphrase"), ("deep.tar.gz", "too deep"), ("bomb.zip", "larger than --memory"), ("sparse.tar", "larger than --memory"), ("half.tar.gz", "runcated")):
+for name, word in (("encrypted.zip", "assphrase"), ("deep.tar.gz", "too deep"), ("bomb.zip", "larger than --memory"), ("sparse.tar", "larger than --memory"), ("half.tar.gz", "runcated"),
+                   ("hidden.zip", "too long a name")):
     assert any(word in e for e in bad["archives/" + name]), (name, bad["archives/" + name])
+assert any(f["name"] == "archives/hidden.zip:last" for f in J["files"])
 assert not any("signal" in e for b in bad.values() for e in b), bad
 assert len(J["files"]) < 60, len(J["files"])
 END
