@@ -74,8 +74,22 @@ void icf_pin_page(struct icf_program *prog, const struct elfrw_form *form, uint6
 	}
 }
 
-/* Pins what the instructions of U name.  BASE: the places in U that they compute, ascending. */
-static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct icf_places *base)
+/* What the instructions of a unit tell of its words. */
+struct insns {
+	struct icf_places base;  /* the places in the unit that they compute, ascending */
+	struct icf_places field; /* their PC-relative fields, which are pinned, ascending */
+};
+
+static bool push(struct icf_places *p, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&p->v);
+	if (slot)
+		*slot = va;
+	return slot != NULL;
+}
+
+/* Pins what the instructions of U name. */
+static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct insns *ret)
 {
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	const struct elfrw_arch *arch = prog->arch;
@@ -83,55 +97,67 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 	for (uint64_t pos = 0; pos < size;) {
 		struct elfrw_insn in;
 		unsigned len = arch->decode(code + pos, size - pos, u->start + pos, &in);
+		uint64_t field = u->start + pos + in.pcrel_off;
 		/* Instructions stand at multiples of the trap's size. */
 		pos += len ? len : arch->fill_size;
 		if (!len || !in.pcrel_size)
 			continue;
+		if (!push(&ret->field, field))
+			return false;
 		if (icf_is_half(arch, &in))
 			icf_pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
 		else if (in.target - u->start >= size)
 			icf_pin_place(prog, in.target);
-		else if (in.flags & ELFRW_INSN_LEA) {
-			uint64_t *slot = VEC_PUSH(&base->v);
-			if (!slot)
-				return false;
-			*slot = in.target;
-		}
+		else if ((in.flags & ELFRW_INSN_LEA) && !push(&ret->base, in.target))
+			return false;
 	}
-	if (base->v.len)
-		qsort(base->v.data, base->v.len, sizeof *base->v.data, elfrw_u64_order);
+	if (ret->base.v.len)
+		qsort(ret->base.v.data, ret->base.v.len, sizeof *ret->base.v.data, elfrw_u64_order);
 	return true;
+}
+
+/* Is the word at VA a field?  Counted from where it is, or from the unit's start, it leads close to
+ * what its instruction names: often into the padding in front of a function. */
+static bool is_field(const struct insns *s, uint64_t va)
+{
+	size_t k = LOWER_BOUND(0, s->field.v.len, mid, s->field.v.data[mid] < va);
+	return k < s->field.v.len && s->field.v.data[k] == va;
 }
 
 /* Pins what the word W at VA, in U, may lead to. */
 static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_t va, uint64_t w,
-		     const struct icf_places *base)
+		     const struct insns *s)
 {
+	const struct icf_places *base = &s->base;
 	bool small = u->end - u->start <= SMALL;
 	size_t k = LOWER_BOUND(0, base->v.len, mid, base->v.data[mid] <= va);
 	size_t end = small ? base->v.len : k;
 	if (w == 0)
 		return;
-	icf_pin_place(prog, u->start + w);
-	if ((va - u->start) % 4 == 0)
-		icf_pin_place(prog, va + w);
+	bool field = is_field(s, va);
+	for (unsigned n = 0; n <= ((va - u->start) % 4 == 0); n++) {
+		uint64_t to = (n ? va : u->start) + w;
+		if (field)
+			pin(prog, to);
+		else
+			icf_pin_place(prog, to);
+	}
 	for (size_t b = small || k == 0 ? 0 : k - 1; b < end; b++)
 		icf_pin_place(prog, base->v.data[b] + w);
 }
 
-static void pin_words(struct icf_program *prog, const struct icf_unit *u,
-		      const struct icf_places *base)
+static void pin_words(struct icf_program *prog, const struct icf_unit *u, const struct insns *s)
 {
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t size = u->end - u->start;
 	for (uint64_t pos = 0; pos + 4 <= size; pos++) {
 		uint64_t w = (uint64_t)(int64_t)(int32_t)elfrw_get32(code + pos);
-		pin_word(prog, u, u->start + pos, w, base);
+		pin_word(prog, u, u->start + pos, w, s);
 		uint64_t eight = pos + 8 <= size ? elfrw_get64(code + pos) : w;
 		if (pos + 8 <= size)
 			icf_pin_place(prog, eight);
 		if (eight != w)
-			pin_word(prog, u, u->start + pos, eight, base);
+			pin_word(prog, u, u->start + pos, eight, s);
 	}
 }
 
@@ -139,11 +165,12 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 				uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
-	struct icf_places base = { 0 };
-	bool ok = pin_insns(prog, u, &base);
+	struct insns s = { 0 };
+	bool ok = pin_insns(prog, u, &s);
 	if (ok)
-		pin_words(prog, u, &base);
-	VEC_FREE(&base.v);
+		pin_words(prog, u, &s);
+	VEC_FREE(&s.base.v);
+	VEC_FREE(&s.field.v);
 	if (!ok)
 		return &elfrw_err_nomem;
 	for (size_t r = elfrw_relocs_from(rel, u->start);
@@ -154,7 +181,7 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
 		uint32_t type = (uint32_t)ELF64_R_TYPE(rel->rela[r].r_info);
 		/* In front of what an instruction calls is padding, into which nothing leads. */
-		bool field = prog->arch->reloc(type).kind == ELFRW_RELOC_PCREL;
+		bool field = prog->arch->reloc(type).kind != ELFRW_RELOC_ABS;
 		icf_pin_place(prog, to + (field ? prog->arch->reloc_short : 0));
 		pin(prog, to);
 		pin(prog, to + 4);

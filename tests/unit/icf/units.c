@@ -143,9 +143,10 @@ static void test_opaque(void **state)
 			ALIGN FN("free1") "ret\n" END("free1") ALIGN
 		".type obj,@object\nobj: .quad 0x1122334455667788\n.size obj,8\n" ALIGN FN(
 			"free2") "ret\n" END("free2")
-			ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") ALIGN FN(
-				"free3") "ret\n" END("free3") ALIGN FN("free4") "ret\n" END("free4")
-				ALIGN FN("far_away") "movl $7,%eax\nret\n" END("far_away") ANCHOR,
+			ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad")
+				ALIGN FN("free3") "ret\n" END("free3")
+					ALIGN FN("far_away") "movl $7,%eax\nret\n" END("far_away")
+						ALIGN FN("free4") "ret\n" END("free4") ANCHOR,
 		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	uint32_t gap = icf_unit_at(&t.prog, tp_sym(&t, "before") + 16);
