@@ -4,16 +4,20 @@
  * A position-independent table holds distances from its own start.  Its relocations are
  * PC-relative, which gives a wrong target for all entries but the first.  So the table's start must
  * be known.  It is an address that code computes or uses as a displacement.  The table is the run
- * of relocated fields that follows without a gap, up to the next such address.  Its entries lead
- * into the function that reads it or into the function's cold part.  If no symbol distinguishes the
- * cold part from another function, the jump through the table must be found (infer/ask.c).
- * table_check.c checks the entries' targets and the fields that no table explains.
+ * of relocated fields that follows without a gap, up to the next such address, the next symbol of
+ * data or place that data points to, or the end of the section: what begins there counts from
+ * elsewhere.  Its entries lead into the function that reads it or into the function's cold part. If
+ * no symbol distinguishes the cold part from another function, the jump through the table must be
+ * found (infer/ask.c). table_check.c checks the entries' targets and the fields that no table
+ * explains.
  *
  * A table that only one function reads, and whose entries lead into units (the function or its cold
  * part), belongs to that function and is compared by meaning.  A shared table is plain data: it is
  * rewritten correctly, but prevents folding. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "elfrw/relocs.h"
+#include "elfrw/symtab.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -42,12 +46,11 @@ static bool may_have(const struct filter *f, uint64_t va)
 	return f->bits[i >> 3] >> (i & 7) & 1;
 }
 
-static struct elfrw_err *collect_bases(const struct icf_program *prog, struct icf_bases *ret)
+/* There are fields.  F->bits is NULL if they are too far apart for a filter. */
+static struct elfrw_err *make_filter(const struct icf_program *prog, struct filter *f)
 {
-	if (!prog->dataref.len)
-		return NULL;
-	struct filter f = { .lo = prog->dataref.data[0].place,
-			    .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
+	*f = (struct filter){ .lo = prog->dataref.data[0].place,
+			      .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
 	uint64_t span = 0;
 	/* Data sections are in the file, so its size bounds their span, except for gaps between
 	 * segments. */
@@ -55,23 +58,33 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 		span += prog->img->section[i].hdr.sh_flags & SHF_ALLOC
 				? prog->img->section[i].hdr.sh_size
 				: 0;
-	bool use = f.hi - f.lo <= span + prog->img->size + (1u << 24);
-	f.bits = use ? calloc(((f.hi - f.lo) >> 9) + 1, 1) : NULL;
-	if (use && !f.bits)
+	if (f->hi - f->lo > span + prog->img->size + (1u << 24))
+		return NULL;
+	f->bits = calloc(((f->hi - f->lo) >> 9) + 1, 1);
+	if (!f->bits)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; use && i < prog->dataref.len; i++) {
-		uint64_t k = (prog->dataref.data[i].place - f.lo) >> 6;
-		f.bits[k >> 3] |= (uint8_t)(1u << (k & 7));
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		uint64_t k = (prog->dataref.data[i].place - f->lo) >> 6;
+		f->bits[k >> 3] |= (uint8_t)(1u << (k & 7));
 	}
+	return NULL;
+}
+
+static bool has_field(const struct icf_program *prog, const struct filter *f, uint64_t va)
+{
+	return (!f->bits || may_have(f, va)) && icf_dataref_at(prog, va);
+}
+
+static struct elfrw_err *collect_bases(const struct icf_program *prog, const struct filter *f,
+				       struct icf_bases *ret)
+{
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++) {
-			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
-				continue;
-			if ((use && !may_have(&f, ref[r].target)) ||
-			    !icf_dataref_at(prog, ref[r].target))
+			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH ||
+			    !has_field(prog, f, ref[r].target))
 				continue;
 			struct icf_base *b = VEC_PUSH(&ret->v);
 			if (!b) {
@@ -81,8 +94,91 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 			*b = (struct icf_base){ ref[r].target, &ref[r], i };
 		}
 	}
-	free(f.bits);
 	return err;
+}
+
+/* Places of fields at which something begins that has a name or a pointer to it.  Compilers give
+ * jump tables neither, so such a place ends the table before it. */
+struct marks {
+	VEC(uint64_t) v;
+};
+
+static struct elfrw_err *add_mark(const struct icf_program *prog, const struct filter *f,
+				  uint64_t va, struct marks *ret)
+{
+	if (!has_field(prog, f, va))
+		return NULL;
+	uint64_t *slot = VEC_PUSH(&ret->v);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = va;
+	return NULL;
+}
+
+static struct elfrw_err *mark_symbols(const struct icf_program *prog, const struct filter *f,
+				      struct marks *ret)
+{
+	const struct elfrw_image *img = prog->img;
+	for (struct elfrw_all_symbols it = { .img = img }; elfrw_all_symbols_next(&it);) {
+		unsigned type = ELF64_ST_TYPE(it.sym.st_info);
+		if ((type != STT_OBJECT && type != STT_NOTYPE) || it.sym.st_shndx == SHN_UNDEF ||
+		    !has_field(prog, f, it.sym.st_value))
+			continue;
+		/* Mapping symbols (AArch64) say what is there, not that anything begins. */
+		const char *name =
+			elfrw_image_string(img, img->section[it.table].hdr.sh_link, it.sym.st_name);
+		if (name && *name && *name != '$')
+			ELFRW_TRY(add_mark(prog, f, it.sym.st_value, ret));
+	}
+	return NULL;
+}
+
+/* Pointers that the dynamic linker relocates, and those of a program with fixed addresses. */
+static struct elfrw_err *mark_pointers(const struct icf_program *prog, const struct filter *f,
+				       struct marks *ret)
+{
+	const struct elfrw_image *img = prog->img;
+	for (size_t i = 0; i < prog->dynreloc.len; i++)
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
+			ELFRW_TRY(add_mark(prog, f, prog->dynreloc.data[i].addend, ret));
+	for (uint32_t i = 1; i < img->n_sections && !img->pic; i++) {
+		const struct elfrw_section *rel = &img->section[i];
+		if (!elfrw_image_kept_relocs(img, rel))
+			continue;
+		const struct elfrw_section *to = &img->section[rel->hdr.sh_info];
+		if (!(to->hdr.sh_flags & SHF_ALLOC) || (to->hdr.sh_flags & SHF_EXECINSTR) ||
+		    !to->data)
+			continue;
+		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= rel->hdr.sh_size;
+		     k += sizeof(Elf64_Rela)) {
+			Elf64_Rela r;
+			memcpy(&r, rel->data + k, sizeof r);
+			uint64_t off = r.r_offset - to->hdr.sh_addr;
+			struct elfrw_reloc_desc d =
+				img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+			if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 && off < to->hdr.sh_size &&
+			    d.size <= to->hdr.sh_size - off)
+				ELFRW_TRY(add_mark(prog, f, elfrw_get_le(to->data + off, d.size),
+						   ret));
+		}
+	}
+	return NULL;
+}
+
+static int mark_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static struct elfrw_err *collect_marks(const struct icf_program *prog, const struct filter *f,
+				       struct marks *ret)
+{
+	ELFRW_TRY(mark_symbols(prog, f, ret));
+	ELFRW_TRY(mark_pointers(prog, f, ret));
+	if (ret->v.len)
+		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, mark_order);
+	return NULL;
 }
 
 /* Bases are sorted.  Each address is at most one table, whoever refers to it. */
@@ -205,6 +301,7 @@ struct meaning {
 struct maker {
 	struct icf_program *prog;
 	const struct icf_bases *b;
+	const struct marks *marks;
 	struct icf_asker *ask;
 	uint32_t asked; /* the last unit that split_off() was asked about, and the answer */
 	bool answer;
@@ -214,7 +311,7 @@ struct maker {
 /* The bases with one address, and the run of fields that begins there. */
 struct candidate {
 	size_t first, end;  /* bases */
-	uint64_t va, limit; /* the next base */
+	uint64_t va, limit; /* where the run ends at the latest */
 	uint32_t owner;
 	size_t field; /* index into dataref */
 	bool pcrel;
@@ -355,6 +452,17 @@ static struct elfrw_err *commit(struct maker *m, const struct candidate *c)
 	return NULL;
 }
 
+/* Where a table at VA must end: at NEXT, at the next mark, or with its section. */
+static uint64_t end_of_run(const struct maker *m, uint64_t va, uint64_t next)
+{
+	uint32_t shndx = elfrw_image_section_at(m->prog->img, va);
+	const Elf64_Shdr *sh = &m->prog->img->section[shndx].hdr;
+	if (shndx && sh->sh_addr + sh->sh_size < next)
+		next = sh->sh_addr + sh->sh_size;
+	size_t i = LOWER_BOUND(0, m->marks->v.len, mid, m->marks->v.data[mid] <= va);
+	return i < m->marks->v.len && m->marks->v.data[i] < next ? m->marks->v.data[i] : next;
+}
+
 static struct elfrw_err *make_tables(struct maker *m)
 {
 	const struct icf_program *prog = m->prog;
@@ -366,7 +474,7 @@ static struct elfrw_err *make_tables(struct maker *m)
 		while (c.end < b->v.len && b->v.data[c.end].va == c.va)
 			c.end++;
 		c.owner = single_owner(b, c.first, c.end);
-		c.limit = c.end < b->v.len ? b->v.data[c.end].va : UINT64_MAX;
+		c.limit = end_of_run(m, c.va, c.end < b->v.len ? b->v.data[c.end].va : UINT64_MAX);
 		while (field < prog->dataref.len && prog->dataref.data[field].place < c.va)
 			field++;
 		if (field == prog->dataref.len)
@@ -385,18 +493,29 @@ static struct elfrw_err *make_tables(struct maker *m)
 struct elfrw_err *icf_find_tables(struct icf_program *prog)
 {
 	struct icf_bases b = { 0 };
+	struct marks marks = { 0 };
+	struct filter f = { 0 };
 	struct icf_asker ask = { .prog = prog };
-	struct elfrw_err *err = collect_bases(prog, &b);
+	struct elfrw_err *err = prog->dataref.len ? make_filter(prog, &f) : NULL;
+	if (!err && prog->dataref.len)
+		err = collect_bases(prog, &f, &b);
+	/* Without relocations, tables are what jumps were seen to read. */
+	if (!err && b.v.len && !prog->inferred)
+		err = collect_marks(prog, &f, &marks);
+	free(f.bits);
 	if (!err) {
 		if (b.v.len)
 			qsort(b.v.data, b.v.len, sizeof *b.v.data, base_order);
-		struct maker m = { .prog = prog, .b = &b, .ask = &ask, .asked = ICF_NONE };
+		struct maker m = {
+			.prog = prog, .b = &b, .marks = &marks, .ask = &ask, .asked = ICF_NONE
+		};
 		err = make_tables(&m);
 		VEC_FREE(&m.entry);
 	}
 	if (!err)
 		err = icf_check_tables(prog, &b, &ask);
 	icf_asker_deinit(&ask);
+	VEC_FREE(&marks.v);
 	VEC_FREE(&b.v);
 	return err;
 }

@@ -136,6 +136,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	forget(v);
 	if (v->claim.inferred)
 		STEP(icf_v_infer_words(v));
+	STEP(icf_v_find_ends(v));
 	STEP(icf_v_find_tables(v));
 	STEP(icf_v_check_tables(v));
 	STEP(icf_v_check_halves(v));
@@ -225,6 +226,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->words.word);
 	VEC_FREE(&v->words.table);
 	VEC_FREE(&v->words.dynreloc);
+	VEC_FREE(&v->words.end);
 	VEC_FREE(&v->base);
 	VEC_FREE(&v->objref);
 	VEC_FREE(&v->pair);

@@ -48,6 +48,7 @@ struct icf_vwords {
 	VEC(struct icf_vword) word;         /* sorted by place */
 	VEC(struct icf_vtable) table;       /* sorted by base */
 	VEC(struct icf_vdynreloc) dynreloc; /* of IN, sorted by place */
+	VEC(uint64_t) end;                  /* where tables end at the latest, sorted */
 	uint8_t *filter; /* which 64-byte lines from word[0].place on have a word */
 	uint64_t filter_lo, filter_hi;
 };

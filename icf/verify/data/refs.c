@@ -4,8 +4,8 @@
  * global offset table, which linkers fill without relocations.  The distances in a jump table count
  * from its start.  Only the code that reads the table knows the start: it is an address that an
  * instruction computes and at which a relocated word stands.  The table is the run of such words
- * from there to the next such address.  This reading is checked, too: each entry must lead to an
- * instruction.
+ * from there to the next such address, or to where it must end (ends.c).  This reading is checked,
+ * too: each entry must lead to an instruction.
  *
  * icf/refs/dataref.c and icf/refs/table.c ask the same questions.  Nothing is shared with them, on
  * purpose, not even where the answer is the same lines of code (which symbols name vtables, which
@@ -455,12 +455,23 @@ static bool are_own_distances(const struct icf_v *v, size_t i, uint64_t limit)
 	return n > 1;
 }
 
+/* Where the table at base B must end. */
+static uint64_t limit_of(const struct icf_v *v, size_t b, bool relative)
+{
+	uint64_t va = v->base.data[b].va;
+	size_t next = b + 1;
+	/* An address in the middle of an entry begins no table. */
+	while (relative && next < v->base.len && ((v->base.data[next].va - va) & 3))
+		next++;
+	return icf_v_table_limit(v, va,
+				 next < v->base.len ? v->base.data[next].va : UINT64_MAX);
+}
+
 struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 {
 	unite(v);
 	for (size_t b = 0, i = 0; b < v->base.len; b++) {
-		uint64_t va = v->base.data[b].va,
-			 limit = b + 1 < v->base.len ? v->base.data[b + 1].va : UINT64_MAX;
+		uint64_t va = v->base.data[b].va;
 		uint32_t owner = v->base.data[b].unit;
 		while (i < v->words.word.len && v->words.word.data[i].place < va)
 			i++;
@@ -470,11 +481,7 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		bool relative = first.kind == ICF_VW_RELATIVE;
 		if (first.kind == ICF_VW_OFFSET || first.quiet || (relative && is_list(v, va)))
 			continue;
-		/* An address in the middle of an entry begins no table. */
-		for (size_t next = b + 1; relative && ((limit - va) & 3) && next < v->base.len;) {
-			next++;
-			limit = next < v->base.len ? v->base.data[next].va : UINT64_MAX;
-		}
+		uint64_t limit = limit_of(v, b, relative);
 		if (relative && !v->claim.inferred && are_own_distances(v, i, limit))
 			continue;
 		struct icf_vtable t = { va, (uint32_t)i, 0, owner };
