@@ -463,8 +463,7 @@ static uint64_t limit_of(const struct icf_v *v, size_t b, bool relative)
 	/* An address in the middle of an entry begins no table. */
 	while (relative && next < v->base.len && ((v->base.data[next].va - va) & 3))
 		next++;
-	return icf_v_table_limit(v, va,
-				 next < v->base.len ? v->base.data[next].va : UINT64_MAX);
+	return icf_v_table_limit(v, va, next < v->base.len ? v->base.data[next].va : UINT64_MAX);
 }
 
 struct elfrw_err *icf_v_find_tables(struct icf_v *v)
