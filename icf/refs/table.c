@@ -6,9 +6,9 @@
  * be known.  It is an address that code computes or uses as a displacement.  The table is the run
  * of relocated fields that follows without a gap, up to the next such address, the next symbol of
  * data or place that data points to, or the end of the section: what begins there counts from
- * elsewhere.  Its entries lead into the function that reads it or into the function's cold part. If
+ * elsewhere.  Its entries lead into the function that reads it or into its cold part.  If
  * no symbol distinguishes the cold part from another function, the jump through the table must be
- * found (infer/ask.c). table_check.c checks the entries' targets and the fields that no table
+ * found (infer/ask.c).  table_check.c checks the entries' targets and the fields that no table
  * explains.
  *
  * A table that only one function reads, and whose entries lead into units (the function or its cold

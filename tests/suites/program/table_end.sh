@@ -101,7 +101,7 @@ for ld in bfd gold lld mold; do
 		name=table_end/$ld/${how/:/} kind=${how%:*}
 		# The distances may lead far away, so that only verify could take them for entries.
 		[ "$kind" = far ] && kind=far=1,-defsym,apart
-		gcc -O1 "${how#*:}" -fuse-ld=$ld behind0.c behind1.s -Wa,-defsym,$kind=1 -Wl,--emit-relocs -o behind 2>log ||
+		gcc -O1 "${how#*:}" -fuse-ld=$ld behind0.c behind1.s -Wa,-defsym,"$kind"=1 -Wl,--emit-relocs -o behind 2>log ||
 			{ not_ok "$name" "$(first_line log)"; continue; }
 		fold "$name"
 		fold "$name/in-place" --in-place
