@@ -97,12 +97,12 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 	for (uint64_t pos = 0; pos < size;) {
 		struct elfrw_insn in;
 		unsigned len = arch->decode(code + pos, size - pos, u->start + pos, &in);
-		uint64_t field = u->start + pos + in.pcrel_off;
+		uint64_t at = u->start + pos;
 		/* Instructions stand at multiples of the trap's size. */
 		pos += len ? len : arch->fill_size;
 		if (!len || !in.pcrel_size)
 			continue;
-		if (!push(&ret->field, field))
+		if (!push(&ret->field, at + in.pcrel_off))
 			return false;
 		if (icf_is_half(arch, &in))
 			icf_pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
