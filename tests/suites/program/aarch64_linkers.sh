@@ -474,7 +474,7 @@ without() {
 	fi
 	check "without/$name" "verify calls the program equal" test "$("$ICFOLD" verify "$prog" "$WORK/wrong" >"$WORK/log" 2>&1; echo $?)" = 1
 }
-without addresses-in-stubs far.lld.nopie icf/refs/known 's/pin(prog, eight);/;/'
+without addresses-in-stubs far.lld.nopie icf/refs/known 's/icf_pin_place(prog, eight);/;/'
 without hazards sites.bfd.none icf/fold/hazard 's/if (!arch->hazard/if (arch->hazard/'
 without landing-pads guarded elfrw/arch/aarch64 's/at = endbr ? WORD : 0/at = 0/'
 without reach reach.bfd icf/fold/fit 's/if (!pin_short(prog, plan, false))/if (true)/'
