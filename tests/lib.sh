@@ -38,6 +38,8 @@ take() {
 # part_wanted NAME: whether a suite's list of PARTS names it.
 part_wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 have() { command -v "$1" >/dev/null 2>&1; }
+# GNU nm opens the plug-ins of all compilers first, which takes ten times as long as the rest.
+nm() { command nm --plugin=/dev/null "$@"; }
 
 # A working folder of this script's own, removed at the end.
 make_work() {
