@@ -11,6 +11,7 @@
 #include "icf/program/unit.h"
 #include "icf/fold/unloaded.h"
 #include "icf/fold/unused.h"
+#include "icf/refs/code_reloc.h"
 #include "icf/refs/pool.h"
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,7 @@ static struct elfrw_err *find_refs(const struct job *job)
 	ELFRW_TRY(icf_find_refs(prog, job->opt->threads));
 	if (prog->arch->needs_relocs && !prog->mapped && !prog->inferred)
 		return elfrw_error("has no mapping symbols, which tell code from data");
+	icf_pin_all_astray(prog);
 	return NULL;
 }
 

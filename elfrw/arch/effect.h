@@ -58,6 +58,7 @@ enum elfrw_op {
 #define ELFRW_EFFECT_IMM    4
 #define ELFRW_EFFECT_GUARD  8 /* the memory operand is the stack protector's random number */
 #define ELFRW_EFFECT_SIGN   16
+#define ELFRW_EFFECT_SUM    64 /* XCHG: DST gets the sum of both */
 #define ELFRW_EFFECT_FLAGS  32 /* may change the condition flags (elfrw_model.tells_flags) */
 
 /* When a conditional jump is taken, after a comparison of A with B as unsigned numbers. */

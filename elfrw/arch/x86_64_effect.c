@@ -312,6 +312,8 @@ static void settle(const struct meaning *m, const struct fill *f, struct elfrw_e
 		break;
 	case ELFRW_OP_XCHG: /* and the other way round */
 		e->reads |= elfrw_reg_bit(e->dst);
+		if (f->in->own_map == 1 && (f->in->opcode & 0xfe) == 0xc0) /* xadd */
+			e->flags |= ELFRW_EFFECT_SUM;
 		if (m->width != CXB && m->width != CXV)
 			e->writes |= elfrw_reg_bit(e->a);
 		if (e->flags & ELFRW_EFFECT_STORES)

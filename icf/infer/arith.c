@@ -9,11 +9,14 @@
  *
  * A register that holds the address on one path and something else on another is not counted: most
  * such paths do not exist (they go on behind a call that never returns).  The difference of the
- * address and something else is no address.  What goes through memory, into calls or to another
- * unit is not followed: compilers do not compute with addresses of functions.  A place inside the
- * own unit counts only if a number leads out of it, to code or data, or is the displacement of an
- * access there: compilers add distances to labels (computed goto), and these move together.  A call
- * of the next instruction, which pops its return address, computes such a place, too.
+ * address and something else is no address, unless that is a number.  Other operations (masks,
+ * tags, complements, rotations) may be undone, so their results are followed, too; a sum with one
+ * tells nothing but that nothing may move.  What goes through memory, into vector registers, into
+ * calls or to another unit is not followed: compilers do not compute with addresses of functions.
+ * The exception is a push with a pop right behind it.  A place inside the own unit counts only if a
+ * number leads out of it, to code or data, or is the displacement of an access there: compilers add
+ * distances to labels (computed goto), and these move together.  A call of the next instruction,
+ * which pops its return address, computes such a place, too.
  *
  * The same holds where a landing pad begins, and where another unit jumps to: the registers are
  * also those of a call site or of the other unit.  These places are collected if something seems to
@@ -34,15 +37,18 @@
 #define MAX_SOURCES 64  /* that are followed one by one in a unit that adds numbers */
 #define MAX_SUMS    256 /* that are examined in one unit */
 
-/* Whether the register holds the address itself, or the sum of it and a number. */
+/* Whether the register holds the address itself, or a sum of it and a number, or what another
+ * operation made of it. */
 enum { WHOLE, SUM, STAGES };
 
-/* Instruction `at` adds to the address in register `reg`. */
+/* Instruction `at` computes with the address in register `reg`. */
 struct sum {
 	uint32_t at;
 	uint8_t reg;
-	bool sure;  /* the register holds nothing else */
-	bool known; /* only a number is added, to the address itself: */
+	uint8_t minus; /* a register that is subtracted, or ELFRW_REG_NONE */
+	bool sure;     /* the register holds nothing else */
+	bool quiet;    /* no sum, but what leads on to one */
+	bool known;    /* only a number is added, to the address itself: */
 	int64_t number;
 };
 
@@ -102,27 +108,59 @@ static bool adds_number(const struct elfrw_insn *in, const struct elfrw_effect *
 	return e->flags & ELFRW_EFFECT_IMM;
 }
 
+/* Room for one more. */
+static struct sum *push_sum(struct flow *f)
+{
+	struct sum *slot = f->sum.len < MAX_SUMS ? VEC_PUSH(&f->sum) : NULL;
+	f->full |= !slot && f->sum.len < MAX_SUMS;
+	return slot;
+}
+
+/* Without position independence, addresses have 4 bytes. */
+static bool is_wide(const struct flow *f, const struct elfrw_effect *e)
+{
+	return e->width == 8 || (e->width == 4 && !f->prog->img->pic);
+}
+
+/* Instruction K makes something of the address in R that a later one may add to: behind it, it is
+ * in DST. */
+static void carry(struct flow *f, size_t k, unsigned r, unsigned dst, unsigned stage)
+{
+	const struct icf_insn_at *a = &f->t.insn.data[k];
+	struct sum *slot = push_sum(f);
+	if (slot)
+		*slot = (struct sum){ .at = (uint32_t)k,
+				      .reg = (uint8_t)r,
+				      .minus = ELFRW_REG_NONE,
+				      .sure = true,
+				      .quiet = true };
+	reaches(f, a->pos + a->in.len, dst, stage);
+}
+
 /* Instruction K computes a sum with the address in R. */
 static void add(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r, unsigned stage)
 {
 	const struct icf_insn_at *a = &f->t.insn.data[k];
 	int64_t n = 0;
-	/* Without position independence, addresses have 4 bytes. */
-	if (e->width != 8 && (e->width != 4 || f->prog->img->pic))
+	if (!is_wide(f, e))
 		return;
-	bool number = adds_number(&a->in, e, r, &n);
+	bool number = adds_number(&a->in, e, r, &n), minus = e->op == ELFRW_OP_SUB && !number;
 	/* Subtracting an address, as anything unknown may be, gives a distance. */
-	if (e->op == ELFRW_OP_SUB && !number)
+	if (minus && (e->a != r || e->b == ELFRW_REG_NONE))
 		return;
 	if (number && n == 0) {
 		reaches(f, a->pos + a->in.len, e->dst, stage);
 		return;
 	}
 	bool known = number && stage == WHOLE;
-	struct sum *slot = f->sum.len < MAX_SUMS ? VEC_PUSH(&f->sum) : NULL;
+	struct sum *slot = push_sum(f);
 	if (slot)
-		*slot = (struct sum){ (uint32_t)k, (uint8_t)r, true, known, n };
-	f->full |= !slot && f->sum.len < MAX_SUMS;
+		*slot = (struct sum){ .at = (uint32_t)k,
+				      .reg = (uint8_t)r,
+				      .minus = minus ? e->b : ELFRW_REG_NONE,
+				      .sure = true,
+				      .known = known,
+				      .number = n };
 	if (known)
 		reaches(f, a->pos + a->in.len, e->dst, SUM);
 }
@@ -130,10 +168,69 @@ static void add(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned
 /* Instruction K accesses memory at a known distance from the place in the own unit that R holds. */
 static void access(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r)
 {
-	struct sum *slot = f->sum.len < MAX_SUMS ? VEC_PUSH(&f->sum) : NULL;
+	struct sum *slot = push_sum(f);
 	if (slot)
-		*slot = (struct sum){ (uint32_t)k, (uint8_t)r, true, true, e->disp };
-	f->full |= !slot && f->sum.len < MAX_SUMS;
+		*slot = (struct sum){ .at = (uint32_t)k,
+				      .reg = (uint8_t)r,
+				      .minus = ELFRW_REG_NONE,
+				      .sure = true,
+				      .known = true,
+				      .number = e->disp };
+}
+
+/* Instruction K computes something with the address in R that is no plain sum. */
+static void derive(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r)
+{
+	if (is_wide(f, e) && e->dst != ELFRW_REG_NONE)
+		carry(f, k, r, e->dst, SUM);
+}
+
+/* Registers trade places, perhaps after a sum. */
+static void exchange(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r,
+		     unsigned stage)
+{
+	if (e->dst == ELFRW_REG_NONE || e->a == ELFRW_REG_NONE)
+		return;
+	if (e->flags & ELFRW_EFFECT_SUM)
+		add(f, k, e, r, stage);
+	carry(f, k, r, r == e->dst ? e->a : e->dst, stage);
+}
+
+/* Instruction K pushes R.  Does the next one pop it? */
+static void push_pop(struct flow *f, size_t k, unsigned r, unsigned stage)
+{
+	struct icf_trace *t = &f->t;
+	if (k + 1 == t->insn.len || icf_trace_bit(t->target.data, t->insn.data[k + 1].pos))
+		return;
+	struct elfrw_effect e = icf_effect_at(f->prog, f->unit, t, k + 1);
+	if (e.op == ELFRW_OP_POP && e.dst != ELFRW_REG_NONE)
+		carry(f, k + 1, r, e.dst, stage);
+}
+
+/* Instruction K computes with the address in R, which is no part of a memory operand. */
+static void compute(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r,
+		    unsigned stage)
+{
+	switch (e->op) {
+	case ELFRW_OP_XCHG: exchange(f, k, e, r, stage); break;
+	case ELFRW_OP_PUSH: push_pop(f, k, r, stage); break;
+	case ELFRW_OP_ADD:
+	case ELFRW_OP_ADD_PART:
+	case ELFRW_OP_SUB: add(f, k, e, r, stage); break;
+	case ELFRW_OP_SUM:
+		/* A register less itself (and a carry) is a number. */
+		if ((e->b != ELFRW_REG_NONE && e->b != e->a) || (e->flags & ELFRW_EFFECT_IMM))
+			add(f, k, e, r, SUM);
+		derive(f, k, e, r);
+		break;
+	case ELFRW_OP_AND:
+	case ELFRW_OP_OR:
+	case ELFRW_OP_XOR:
+	case ELFRW_OP_NEG:
+	case ELFRW_OP_SHL:
+	case ELFRW_OP_MUL:
+	case ELFRW_OP_OTHER: derive(f, k, e, r); break;
+	}
 }
 
 /* Follows R over instruction K, which is no branch. */
@@ -157,20 +254,13 @@ static void step(struct flow *f, size_t k, unsigned r, unsigned stage)
 		if (!in_memory)
 			reaches(f, next, e.dst, stage);
 		break;
-	case ELFRW_OP_XCHG:
-		if (!in_memory && e.dst != ELFRW_REG_NONE && e.a != ELFRW_REG_NONE)
-			reaches(f, next, r == e.dst ? e.a : e.dst, stage);
-		break;
-	case ELFRW_OP_ADD:
-	case ELFRW_OP_ADD_PART:
-	case ELFRW_OP_SUB:
-		if (!in_memory)
-			add(f, k, &e, r, stage);
-		break;
 	case ELFRW_OP_ADDRESS:
 		if (in_memory)
 			add(f, k, &e, r, stage);
 		break;
+	default:
+		if (!in_memory)
+			compute(f, k, &e, r, stage);
 	}
 }
 
@@ -406,6 +496,20 @@ static bool is_sum(const struct flow *f, size_t at)
 	return false;
 }
 
+/* Does register R hold a number at instruction AT, on each path? */
+static bool is_number(struct flow *f, size_t at, unsigned r)
+{
+	struct icf_defs d = icf_defs_reaching(f->prog, f->unit, &f->t, at, r, false);
+	for (unsigned k = 0; k < d.n; k++) {
+		if (d.def[k].kind != ICF_DEF_NUMBER)
+			return false;
+		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, d.def[k].at);
+		if (e.op != ELFRW_OP_MOV || !(e.flags & ELFRW_EFFECT_IMM))
+			return false;
+	}
+	return d.n && !d.full;
+}
+
 /* Does the register of S hold nothing but an address of a function, or a sum with it?  A search
  * that gives up shows nothing. */
 static bool is_sure(struct flow *f, const struct sum *s)
@@ -419,7 +523,7 @@ static bool is_sure(struct flow *f, const struct sum *s)
 	for (unsigned k = 0; k < d.n; k++)
 		if (!is_source(f, d.def[k].at) && !is_sum(f, d.def[k].at))
 			return false;
-	return d.n && !d.full;
+	return d.n && !d.full && (s->minus == ELFRW_REG_NONE || is_number(f, s->at, s->minus));
 }
 
 /* Leaves of all sums those that are sure; one may depend on others.  Most units have none. */
@@ -466,7 +570,7 @@ static struct elfrw_err *follow_sources(struct flow *f, const uint64_t *from)
 	ELFRW_TRY(judge(f));
 	for (size_t k = 0; k < f->sum.len && !f->loose; k++) {
 		struct sum *s = &f->sum.data[k];
-		if ((f->own && !s->known) || !s->sure)
+		if ((f->own && !s->known) || !s->sure || s->quiet)
 			continue;
 		if (s->known)
 			numbers = true;

@@ -50,6 +50,36 @@ static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
 	return err;
 }
 
+#define SLACK ((uint64_t)1 << 24) /* tables are addressed with a bias */
+
+/* An address outside of the image is that of something in it, plus a number that its user
+ * subtracts (a tag in the high bits).  Nothing tells of what. */
+static void judge_outside(struct icf_program *prog)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+	for (unsigned i = 0; i < prog->img->n_phdrs; i++) {
+		const Elf64_Phdr *ph = &prog->img->phdr[i];
+		if (ph->p_type != PT_LOAD)
+			continue;
+		lo = ph->p_vaddr < lo ? ph->p_vaddr : lo;
+		hi = ph->p_vaddr + ph->p_memsz > hi ? ph->p_vaddr + ph->p_memsz : hi;
+	}
+	const uint64_t size = hi - lo + 2 * SLACK;
+	for (size_t i = 0; i < prog->dynreloc.len; i++)
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
+		    prog->dynreloc.data[i].addend - (lo - SLACK) >= size)
+			icf_infer_loose(prog, prog->dynreloc.data[i].place,
+					"a pointer leads out of the file");
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			if ((ref[r].flags & ICF_REF_LEA) && ref[r].target - (lo - SLACK) >= size)
+				icf_infer_loose(prog, u->start + ref[r].off,
+						"an address in the code leads out of the file");
+	}
+}
+
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
 	if (!prog->inferred) {
@@ -65,6 +95,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		if (!prog->arch->low_form)
 			return NULL;
 	}
+	judge_outside(prog);
 	struct icf_islands islands = { 0 };
 	struct icf_places named = { 0 };
 	struct icf_data_map map = { 0 };

@@ -250,8 +250,15 @@ struct icf_look {
 	VEC(struct icf_far) far;
 };
 
+/* A relocation whose value lies elsewhere than what its symbol names: refs/astray.c. */
+struct icf_astray {
+	Elf64_Sym sym;
+	uint64_t place, value;
+};
+
 struct icf_chunk {
 	VEC(struct icf_ref) ref;
+	VEC(struct icf_astray) astray;
 	struct icf_look look; /* only between decoding and inference */
 };
 

@@ -540,8 +540,10 @@ void icf_program_deinit(struct icf_program *prog)
 	VEC_FREE(&prog->mark);
 	VEC_FREE(&prog->pad);
 	icf_forget_looks(prog);
-	for (uint32_t i = 0; i < prog->n_chunks; i++)
+	for (uint32_t i = 0; i < prog->n_chunks; i++) {
 		VEC_FREE(&prog->chunk[i].ref);
+		VEC_FREE(&prog->chunk[i].astray);
+	}
 	free(prog->chunk);
 	dwr_cfi_deinit(&prog->cfi);
 	free(prog->fde_unit);

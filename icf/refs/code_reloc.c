@@ -266,9 +266,37 @@ static bool is_told(const struct icf_insn_site *s, const struct elfrw_reloc_desc
 	return d->form && (d->kind != ELFRW_RELOC_LOW || !arch->low_form(s->in, s->code));
 }
 
-struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
-				  enum icf_reloc_verdict *ret, struct icf_ref *ref)
+/* Notes relocation R, of kind D against SYM, if it leads astray.  VERDICT and REF: what it means.
+ */
+static void note_astray(const struct icf_insn_site *s, const Elf64_Rela *r,
+			const struct elfrw_reloc_desc *d, const Elf64_Sym *sym,
+			const struct icf_ref *address, struct icf_astray *ret)
 {
+	const struct icf_program *prog = s->prog;
+	const struct elfrw_insn *in = s->in;
+	bool halves = d->form && (d->kind == ELFRW_RELOC_LOW || d->kind == ELFRW_RELOC_PART ||
+				  elfrw_form_is_high(&prog->arch->form[d->form])),
+	     field = d->kind == ELFRW_RELOC_PCREL && in->pcrel_size &&
+		     r->r_offset - s->va == in->pcrel_off && in->kind == ELFRW_INSN_OTHER;
+	uint64_t value;
+	if (address)
+		value = address->target;
+	else if (halves && d->kind != ELFRW_RELOC_GOTPCREL &&
+		 !icf_is_doubted(prog, s->exec, r->r_offset))
+		value = sym->st_value + (uint64_t)r->r_addend;
+	else if (field && !halves)
+		value = in->target;
+	else
+		return;
+	if (icf_leads_astray(prog, sym, value))
+		*ret = (struct icf_astray){ *sym, r->r_offset, value };
+}
+
+struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
+				  enum icf_reloc_verdict *ret, struct icf_ref *ref,
+				  struct icf_astray *astray)
+{
+	astray->place = 0;
 	const struct elfrw_insn *in = s->in;
 	struct elfrw_reloc_desc d = s->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	bool done;
@@ -298,5 +326,6 @@ struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rel
 		*ret = ICF_RELOC_IN_NUMBER;
 	else
 		*ret = judge_number(s, &d, &sym, disp, ref);
+	note_astray(s, r, &d, &sym, *ret == ICF_RELOC_ADDRESS ? ref : NULL, astray);
 	return NULL;
 }

@@ -49,8 +49,19 @@ bool icf_was_halves(const struct icf_program *prog, uint32_t exec, const struct 
 struct elfrw_err *icf_find_doubted(struct icf_program *prog, uint32_t exec);
 bool icf_is_doubted(const struct icf_program *prog, uint32_t exec, uint64_t place);
 
-/* If *RET is ICF_RELOC_ADDRESS or ICF_RELOC_LOW, *REF is filled, except for its offset.  Error:
- * something that no program may contain. */
+/* If *RET is ICF_RELOC_ADDRESS or ICF_RELOC_LOW, *REF is filled, except for its offset.
+ * ASTRAY->place is the relocation's if it leads astray, else 0.  Error: something that no program
+ * may contain. */
 struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
-				  enum icf_reloc_verdict *ret, struct icf_ref *ref);
+				  enum icf_reloc_verdict *ret, struct icf_ref *ref,
+				  struct icf_astray *astray);
+
+/* ---- astray.c ---- */
+
+/* Does VALUE, which a relocation against SYM gives, lie elsewhere than what SYM names? */
+bool icf_leads_astray(const struct icf_program *prog, const Elf64_Sym *sym, uint64_t value);
+/* It does, at PLACE: what both name stays where it is. */
+void icf_pin_astray(struct icf_program *prog, const struct icf_astray *astray);
+/* The same for all that decoding found. */
+void icf_pin_all_astray(struct icf_program *prog);
 #endif

@@ -267,6 +267,14 @@ static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_sec
 
 #define MAX_TAG 64 /* above the largest tag in an address: tagged.c */
 
+/* The word at PLACE, with a relocation against SYM, is VALUE. */
+static void judge_astray(struct icf_program *prog, const Elf64_Sym *sym, uint64_t place,
+			 uint64_t value)
+{
+	if (icf_leads_astray(prog, sym, value))
+		icf_pin_astray(prog, &(struct icf_astray){ *sym, place, value });
+}
+
 /* Reads one kept relocation of a data section. */
 static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel,
 				   uint64_t at, const struct elfrw_section *sec,
@@ -285,8 +293,11 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	    elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
 		icf_pin_tag(prog, &sym, sym.st_value + addend);
 	/* In a position-independent file the dynamic relocations count. */
-	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
+	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4)) {
+		if (d.size == 8 && elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
+			judge_astray(prog, &sym, r->r_offset, sym.st_value + addend);
 		return NULL;
+	}
 	uint64_t off = r->r_offset - sec->hdr.sh_addr;
 	if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off)
 		return elfrw_error_at(rel->name, at, "relocation outside its section");
@@ -301,6 +312,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 			       : NULL;
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
+		judge_astray(prog, &sym, r->r_offset, field);
 		/* An address that the linker resolved to zero or to the marker of a discarded
 		 * section does not name code. */
 		return names_code(prog, field)

@@ -18,6 +18,7 @@
 #include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
 #include "icf/program/unit.h"
+#include "icf/refs/code_reloc.h"
 #include "icf/refs/ref.h"
 #include <stdlib.h>
 
@@ -186,6 +187,9 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 		pin(prog, to);
 		pin(prog, to + 4);
 		icf_pin_place(prog, sym.st_value);
+		if (!field && icf_leads_astray(prog, &sym, to))
+			icf_pin_astray(prog,
+				       &(struct icf_astray){ sym, rel->rela[r].r_offset, to });
 	}
 	return NULL;
 }

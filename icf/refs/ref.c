@@ -169,8 +169,15 @@ static struct elfrw_err *add_relocated(struct decoding *d, const struct icf_insn
 {
 	for (; d->r < d->r_end && d->rel->rela[d->r].r_offset < s->va + s->in->len; d->r++) {
 		struct icf_ref ref;
+		struct icf_astray astray;
 		enum icf_reloc_verdict verdict;
-		ELFRW_TRY(icf_judge_reloc(s, &d->rel->rela[d->r], &verdict, &ref));
+		ELFRW_TRY(icf_judge_reloc(s, &d->rel->rela[d->r], &verdict, &ref, &astray));
+		if (astray.place) {
+			struct icf_astray *slot = VEC_PUSH(&d->c->astray);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = astray;
+		}
 		*odd = verdict >= ICF_RELOC_ODD;
 		if (*odd)
 			return NULL;

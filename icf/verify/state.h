@@ -147,6 +147,8 @@ void icf_v_check_led(struct icf_v *v, uint64_t place, uint64_t va);
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);
 struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* call again after words were added */
+/* verify/data/astray.c: do numbers that no reference follows still name what they did? */
+void icf_v_check_astray(struct icf_v *v);
 /* verify/data/ends.c: where tables must end; then, where a table at VA ends at the latest if the
  * next one begins at NEXT. */
 struct elfrw_err *icf_v_find_ends(struct icf_v *v);
