@@ -556,6 +556,7 @@ const struct elfrw_model elfrw_aarch64_model = {
 	.argument = { 0, 1 },
 	.sp = SP,
 	.fp = 29,
+	.link = LR,
 	.results = 0xff,
 	.arguments = 0x1ff | 1u << 15 | 1u << 18,
 	.clobbered = 0x7ffff | 1u << LR,

@@ -108,6 +108,7 @@ struct elfrw_model {
 	uint8_t result;      /* of functions */
 	uint8_t argument[2]; /* the first two */
 	uint8_t sp, fp;
+	uint8_t link; /* gets the return address of a call; ELFRW_REG_NONE: the stack does */
 	uint32_t results, arguments, clobbered, kept; /* sets; by calls; the stack pointer is in
 							 neither of the last two */
 	uint8_t dwarf[ELFRW_MAX_REGS];                /* DWARF register numbers */

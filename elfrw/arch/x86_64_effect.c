@@ -402,6 +402,7 @@ const struct elfrw_model elfrw_x86_64_model = {
 	.argument = { RDI, RSI },
 	.sp = RSP,
 	.fp = RBP,
+	.link = NO,
 	.results = BIT(RAX) | BIT(RDX),
 	.arguments = BIT(RDI) | BIT(RSI) | BIT(RDX) | BIT(RCX) | BIT(R8) | BIT(R9) | BIT(R10),
 	.clobbered = BIT(RAX) | BIT(RCX) | BIT(RDX) | BIT(RSI) | BIT(RDI) | BIT(R8) | BIT(R9) |

@@ -45,9 +45,13 @@ enum { WHOLE, SUM, STAGES };
 struct sum {
 	uint32_t at;
 	uint8_t reg;
-	uint8_t minus; /* a register that is subtracted, or ELFRW_REG_NONE */
-	bool sure;     /* the register holds nothing else */
-	bool quiet;    /* no sum, but what leads on to one */
+	uint8_t other; /* the register that is added or subtracted, or ELFRW_REG_NONE */
+	uint8_t shift; /* to the left, before it is added */
+	bool minus;    /* it is subtracted */
+	bool only;     /* counts only if `other` holds numbers */
+	bool whole;    /* `reg` holds the address itself */
+	bool sure;     /* it holds nothing else */
+	bool quiet;    /* no sum, but what leads on to one, or could be one */
 	bool known;    /* only a number is added, to the address itself: */
 	int64_t number;
 };
@@ -108,12 +112,16 @@ static bool adds_number(const struct elfrw_insn *in, const struct elfrw_effect *
 	return e->flags & ELFRW_EFFECT_IMM;
 }
 
-/* Room for one more. */
-static struct sum *push_sum(struct flow *f)
+/* Instruction K computes with R as S says. */
+static void note(struct flow *f, size_t k, unsigned r, struct sum s)
 {
 	struct sum *slot = f->sum.len < MAX_SUMS ? VEC_PUSH(&f->sum) : NULL;
 	f->full |= !slot && f->sum.len < MAX_SUMS;
-	return slot;
+	s.at = (uint32_t)k;
+	s.reg = (uint8_t)r;
+	s.sure = true;
+	if (slot)
+		*slot = s;
 }
 
 /* Without position independence, addresses have 4 bytes. */
@@ -127,14 +135,17 @@ static bool is_wide(const struct flow *f, const struct elfrw_effect *e)
 static void carry(struct flow *f, size_t k, unsigned r, unsigned dst, unsigned stage)
 {
 	const struct icf_insn_at *a = &f->t.insn.data[k];
-	struct sum *slot = push_sum(f);
-	if (slot)
-		*slot = (struct sum){ .at = (uint32_t)k,
-				      .reg = (uint8_t)r,
-				      .minus = ELFRW_REG_NONE,
-				      .sure = true,
-				      .quiet = true };
+	note(f, k, r, (struct sum){ .other = ELFRW_REG_NONE, .quiet = true });
 	reaches(f, a->pos + a->in.len, dst, stage);
+}
+
+/* The register that instruction K adds to the address in R or subtracts from it, or
+ * ELFRW_REG_NONE. */
+static unsigned other_of(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
+{
+	if (e->op == ELFRW_OP_ADDRESS)
+		return in->base == r ? in->index : in->base;
+	return e->a == r ? e->b : e->a;
 }
 
 /* Instruction K computes a sum with the address in R. */
@@ -145,37 +156,41 @@ static void add(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned
 	if (!is_wide(f, e))
 		return;
 	bool number = adds_number(&a->in, e, r, &n), minus = e->op == ELFRW_OP_SUB && !number;
-	/* Subtracting an address, as anything unknown may be, gives a distance. */
-	if (minus && (e->a != r || e->b == ELFRW_REG_NONE))
-		return;
 	if (number && n == 0) {
 		reaches(f, a->pos + a->in.len, e->dst, stage);
 		return;
 	}
-	bool known = number && stage == WHOLE;
-	struct sum *slot = push_sum(f);
-	if (slot)
-		*slot = (struct sum){ .at = (uint32_t)k,
-				      .reg = (uint8_t)r,
-				      .minus = minus ? e->b : ELFRW_REG_NONE,
-				      .sure = true,
-				      .known = known,
-				      .number = n };
-	if (known)
+	struct sum s = { .other = (uint8_t)(number ? ELFRW_REG_NONE : other_of(&a->in, e, r)),
+			 .minus = minus,
+			 .only = minus,
+			 .whole = stage == WHOLE && (!minus || e->a == r),
+			 .known = number && stage == WHOLE,
+			 .number = e->op == ELFRW_OP_ADDRESS ? e->disp : n };
+	if (minus && s.other == ELFRW_REG_NONE)
+		return;
+	s.shift = e->op == ELFRW_OP_ADDRESS && a->in.base == r && a->in.index != ELFRW_REG_NONE
+			  ? (uint8_t)__builtin_ctz(a->in.scale)
+			  : e->shift;
+	note(f, k, r, s);
+	if (s.known)
 		reaches(f, a->pos + a->in.len, e->dst, SUM);
 }
 
-/* Instruction K accesses memory at a known distance from the place in the own unit that R holds. */
+/* Instruction K accesses memory at a known distance from the address in R; or at another one, which
+ * may be a number. */
 static void access(struct flow *f, size_t k, const struct elfrw_effect *e, unsigned r)
 {
-	struct sum *slot = push_sum(f);
-	if (slot)
-		*slot = (struct sum){ .at = (uint32_t)k,
-				      .reg = (uint8_t)r,
-				      .minus = ELFRW_REG_NONE,
-				      .sure = true,
-				      .known = true,
-				      .number = e->disp };
+	const struct elfrw_insn *in = &f->t.insn.data[k].in;
+	bool known = in->index == ELFRW_REG_NONE;
+	if (known && e->disp == 0)
+		return;
+	note(f, k, r,
+	     (struct sum){ .other = in->index,
+			   .shift = (uint8_t)__builtin_ctz(in->scale | 0x100u),
+			   .whole = true,
+			   .known = known,
+			   .quiet = !known,
+			   .number = e->disp });
 }
 
 /* Instruction K computes something with the address in R that is no plain sum. */
@@ -245,9 +260,11 @@ static void step(struct flow *f, size_t k, unsigned r, unsigned stage)
 		reaches(f, next, r, stage);
 	if (!reads)
 		return;
-	if (f->own && stage == WHOLE && in_memory && a->in.base == r && e.disp &&
-	    e.op != ELFRW_OP_ADDRESS)
+	if (stage == WHOLE && in_memory && a->in.base == r && e.op != ELFRW_OP_ADDRESS)
 		access(f, k, &e, r);
+	if (in_memory && (e.op == ELFRW_OP_LOAD_MORE || e.op == ELFRW_OP_STORE_MORE) &&
+	    (e.writes & elfrw_reg_bit(r)))
+		note(f, k, r, (struct sum){ .other = ELFRW_REG_NONE });
 	switch (e.op) {
 	case ELFRW_OP_MOV:
 	case ELFRW_OP_CHOOSE:
@@ -289,6 +306,14 @@ static void follow(struct flow *f, size_t k, unsigned r, unsigned stage)
 	}
 }
 
+/* The register that instruction K, a source, puts its address into. */
+static unsigned source_reg(const struct flow *f, size_t k)
+{
+	return f->t.insn.data[k].in.kind == ELFRW_INSN_CALL
+		       ? f->prog->arch->model->link
+		       : icf_effect_at(f->prog, f->unit, &f->t, k).dst;
+}
+
 /* Follows the addresses that the N instructions SOURCE compute. */
 static struct elfrw_err *run(struct flow *f, const uint32_t *source, size_t n)
 {
@@ -301,9 +326,9 @@ static struct elfrw_err *run(struct flow *f, const uint32_t *source, size_t n)
 	f->sum.len = 0;
 	for (size_t k = 0; k < n; k++) {
 		const struct icf_insn_at *a = &t->insn.data[source[k]];
-		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, t, source[k]);
-		if (e.dst != ELFRW_REG_NONE)
-			reaches(f, a->pos + a->in.len, e.dst, WHOLE);
+		unsigned r = source_reg(f, source[k]);
+		if (r != ELFRW_REG_NONE)
+			reaches(f, a->pos + a->in.len, r, WHOLE);
 	}
 	while (t->todo.len) {
 		struct icf_step next = t->todo.data[--t->todo.len];
@@ -324,14 +349,19 @@ static uint32_t function_at(const struct icf_program *prog, uint32_t i, uint64_t
 		       : ICF_NONE;
 }
 
+/* Is VA in code, but in no function? */
+static bool is_padding(const struct icf_program *prog, uint64_t va)
+{
+	return icf_in_exec(prog, va) && icf_unit_at(prog, va) == ICF_NONE;
+}
+
 /* Does reference REF, of unit I, name a function, or a pointer to one (in the global offset
  * table)? */
 static bool names_function(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
 	uint64_t va = ref->target;
 	/* Of an address in two halves, the second adds to the first what belongs to it (pair.c). */
-	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]) ||
-	    icf_names_own_end(prog, i, ref))
+	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]))
 		return false;
 	if (!icf_in_exec(prog, va)) {
 		const struct icf_dataref *d =
@@ -340,7 +370,8 @@ static bool names_function(const struct icf_program *prog, uint32_t i, const str
 			return false;
 		va = d->target;
 	}
-	return function_at(prog, i, va) != ICF_NONE;
+	/* The end of a function may be in the padding behind it. */
+	return function_at(prog, i, va) != ICF_NONE || is_padding(prog, va);
 }
 
 static struct elfrw_err *add_source(struct flow *f, size_t k, uint64_t target,
@@ -437,6 +468,14 @@ static struct elfrw_err *find_sources(struct flow *f, uint64_t from[MAX_SOURCES]
 	return NULL;
 }
 
+/* Does instruction K, a call of the next one, put that one's address into a register? */
+static bool links_own(const struct flow *f, size_t k)
+{
+	const struct icf_insn_at *a = &f->t.insn.data[k];
+	return a->in.kind == ELFRW_INSN_CALL && f->prog->arch->model->link != ELFRW_REG_NONE &&
+	       a->in.target == f->prog->unit.data[f->unit].start + a->pos + a->in.len;
+}
+
 /* Does instruction K pop the return address of a call before it, which is K's own address? */
 static bool pops_own(const struct flow *f, size_t k)
 {
@@ -460,8 +499,9 @@ static struct elfrw_err *find_labels(struct flow *f, uint64_t from[MAX_SOURCES])
 		struct icf_def d;
 		while (r < u->n_ref && ref[r].off < pos)
 			r++;
-		if (pops_own(f, k)) {
-			ELFRW_TRY(add_source(f, k, u->start + pos, from));
+		if (pops_own(f, k) || links_own(f, k)) {
+			uint64_t own = u->start + pos + (links_own(f, k) ? in->len : 0);
+			ELFRW_TRY(add_source(f, k, own, from));
 			continue;
 		}
 		bool low = arch->low_form && r < u->n_ref && ref[r].off == pos && ref[r].pair;
@@ -496,8 +536,9 @@ static bool is_sum(const struct flow *f, size_t at)
 	return false;
 }
 
-/* Does register R hold a number at instruction AT, on each path? */
-static bool is_number(struct flow *f, size_t at, unsigned r)
+/* Does register R hold a number at instruction AT, on each path?  *N: the number, if it is always
+ * the same one, else 0. */
+static bool is_number(struct flow *f, size_t at, unsigned r, int64_t *n)
 {
 	struct icf_defs d = icf_defs_reaching(f->prog, f->unit, &f->t, at, r, false);
 	for (unsigned k = 0; k < d.n; k++) {
@@ -506,6 +547,7 @@ static bool is_number(struct flow *f, size_t at, unsigned r)
 		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, d.def[k].at);
 		if (e.op != ELFRW_OP_MOV || !(e.flags & ELFRW_EFFECT_IMM))
 			return false;
+		*n = d.n == 1 ? e.imm : 0;
 	}
 	return d.n && !d.full;
 }
@@ -523,7 +565,21 @@ static bool is_sure(struct flow *f, const struct sum *s)
 	for (unsigned k = 0; k < d.n; k++)
 		if (!is_source(f, d.def[k].at) && !is_sum(f, d.def[k].at))
 			return false;
-	return d.n && !d.full && (s->minus == ELFRW_REG_NONE || is_number(f, s->at, s->minus));
+	int64_t n;
+	return d.n && !d.full && (!s->only || is_number(f, s->at, s->other, &n));
+}
+
+/* S adds what a register holds.  Is that a number? */
+static void resolve(struct flow *f, struct sum *s)
+{
+	int64_t n = 0;
+	if (!s->sure || s->known || !s->whole || s->other == ELFRW_REG_NONE ||
+	    !is_number(f, s->at, s->other, &n) || n == 0)
+		return;
+	uint64_t add = (uint64_t)n << s->shift;
+	s->number = (int64_t)((uint64_t)s->number + (s->minus ? 0 - add : add));
+	s->known = true;
+	s->quiet = false;
 }
 
 /* Leaves of all sums those that are sure; one may depend on others.  Most units have none. */
@@ -540,6 +596,8 @@ static struct elfrw_err *judge(struct flow *f)
 				again = true;
 			}
 	}
+	for (size_t j = 0; j < f->sum.len; j++)
+		resolve(f, &f->sum.data[j]);
 	return NULL;
 }
 
@@ -550,7 +608,7 @@ static void pin(struct flow *f, uint64_t from, const struct sum *s)
 	uint64_t to = from + (uint64_t)s->number;
 	uint32_t a = icf_unit_at(prog, from),
 		 b = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
-	if (b == ICF_NONE && !f->own)
+	if (a == ICF_NONE || (b == ICF_NONE && !f->own))
 		give_up(f, s->at);
 	else if (b == ICF_NONE && elfrw_image_section_at(prog->img, to))
 		icf_pin_unit(prog, a);
@@ -683,8 +741,12 @@ struct elfrw_err *icf_infer_arithmetic(struct icf_program *prog, unsigned thread
 						   : &elfrw_err_nomem;
 	}
 	const struct found *found = err ? NULL : first_loose(&job, n);
-	if (found)
+	if (found) {
 		icf_infer_loose(prog, found->at, found->loose);
+		/* Such a sum may lead into any function's middle, and tell copies apart. */
+		for (uint32_t i = 0; i < prog->unit.len; i++)
+			icf_pin_unit(prog, i);
+	}
 	icf_bits_deinit(&entries);
 	free(job.part);
 	return err;

@@ -93,7 +93,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		ELFRW_TRY(icf_infer_fixed(prog, threads));
 		/* Else addresses of code are numbers, also those that count from an instruction. */
 		if (!prog->arch->low_form)
-			return NULL;
+			return icf_infer_arithmetic(prog, threads);
 	}
 	judge_outside(prog);
 	struct icf_islands islands = { 0 };
@@ -115,7 +115,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);
-	if (!err && !prog->loose)
+	if (!err)
 		err = icf_infer_arithmetic(prog, threads);
 	if (!err)
 		err = icf_infer_runs(prog, &map, threads);

@@ -5,7 +5,8 @@
  * a distance from a place that the stub computes.  So these are pinned:
  *   - targets of branches and of PC-relative addresses; all of the page that a high half names;
  *   - what words lead to: as distances of 4 or 8 bytes from the unit's start, from their own
- *     places, and from the places in the unit that its code computes; as addresses of 8 bytes;
+ *     places, and from the places that its code computes (outside of the unit if it is small; then
+ *     also backwards); as addresses of 8 bytes;
  *   - what relocations name.
  * Where they lead into padding, it stays, with the units around it.
  *
@@ -78,6 +79,7 @@ void icf_pin_page(struct icf_program *prog, const struct elfrw_form *form, uint6
 /* What the instructions of a unit tell of its words. */
 struct insns {
 	struct icf_places base;  /* the places in the unit that they compute, ascending */
+	struct icf_places outer; /* the places elsewhere that they compute, in a small unit */
 	struct icf_places field; /* their PC-relative fields, which are pinned, ascending */
 };
 
@@ -107,9 +109,12 @@ static bool pin_insns(struct icf_program *prog, const struct icf_unit *u, struct
 			return false;
 		if (icf_is_half(arch, &in))
 			icf_pin_page(prog, &arch->form[arch->pcrel_form(&in)], in.target);
-		else if (in.target - u->start >= size)
+		else if (in.target - u->start >= size) {
 			icf_pin_place(prog, in.target);
-		else if ((in.flags & ELFRW_INSN_LEA) && !push(&ret->base, in.target))
+			if ((in.flags & ELFRW_INSN_LEA) && size <= SMALL &&
+			    icf_in_exec(prog, in.target) && !push(&ret->outer, in.target))
+				return false;
+		} else if ((in.flags & ELFRW_INSN_LEA) && !push(&ret->base, in.target))
 			return false;
 	}
 	if (ret->base.v.len)
@@ -145,6 +150,10 @@ static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_
 	}
 	for (size_t b = small || k == 0 ? 0 : k - 1; b < end; b++)
 		icf_pin_place(prog, base->v.data[b] + w);
+	for (size_t b = 0; b < s->outer.v.len && (va - u->start) % 4 == 0; b++) {
+		icf_pin_place(prog, s->outer.v.data[b] + w);
+		icf_pin_place(prog, s->outer.v.data[b] - w);
+	}
 }
 
 static void pin_words(struct icf_program *prog, const struct icf_unit *u, const struct insns *s)
@@ -171,6 +180,7 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 	if (ok)
 		pin_words(prog, u, &s);
 	VEC_FREE(&s.base.v);
+	VEC_FREE(&s.outer.v);
 	VEC_FREE(&s.field.v);
 	if (!ok)
 		return &elfrw_err_nomem;
