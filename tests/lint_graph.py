@@ -31,6 +31,7 @@ BELOW = {
     "icf/program": ["icf/cli", "dwarf/stack"],
     "icf/infer": ["icf/program"],
     "icf/infer/run": ["icf/infer"],
+    "icf/infer/sums": ["icf/infer"],
     "icf/refs": ["icf/infer"],
     "icf/fold/unused": ["icf/refs"],
     "icf/fold": ["icf/refs", "icf/fold/unused"],

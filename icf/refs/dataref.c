@@ -275,6 +275,21 @@ static void judge_astray(struct icf_program *prog, const Elf64_Sym *sym, uint64_
 		icf_pin_astray(prog, &(struct icf_astray){ *sym, place, value });
 }
 
+/* The last reference is a distance in section SEC, to code with symbol SYM, or without. */
+static void read_distance(struct icf_program *prog, const struct elfrw_section *sec,
+			  const Elf64_Sym *sym)
+{
+	struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
+	/* A function symbol shows the target of the distance, whatever base the distance counts
+	 * from. */
+	if (leads_to_trap(prog, sec, ref->target))
+		ref->kind = ICF_DATA_OFFSET;
+	else if (sym && ELF64_ST_TYPE(sym->st_info) == STT_FUNC) {
+		ref->target = sym->st_value;
+		ref->kind = ICF_DATA_OFFSET;
+	}
+}
+
 /* Reads one kept relocation of a data section. */
 static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel,
 				   uint64_t at, const struct elfrw_section *sec,
@@ -326,18 +341,10 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (d.size == 4)
 		field = (uint64_t)(int64_t)(int32_t)field;
 	uint64_t target = r->r_offset + field;
-	if (in_code || (sym.st_shndx == SHN_UNDEF && icf_in_exec(prog, target))) {
-		ELFRW_TRY(push(prog, r->r_offset, target, d.size, ICF_DATA_DISTANCE, false));
-		struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
-		/* A function symbol shows the target of the distance, whatever base the distance
-		 * counts from. */
-		if (leads_to_trap(prog, sec, target))
-			ref->kind = ICF_DATA_OFFSET;
-		else if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
-			ref->target = sym.st_value;
-			ref->kind = ICF_DATA_OFFSET;
-		}
-	}
+	if (!in_code && (sym.st_shndx != SHN_UNDEF || !icf_in_exec(prog, target)))
+		return NULL;
+	ELFRW_TRY(push(prog, r->r_offset, target, d.size, ICF_DATA_DISTANCE, false));
+	read_distance(prog, sec, in_code ? &sym : NULL);
 	return NULL;
 }
 
