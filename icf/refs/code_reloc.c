@@ -288,7 +288,10 @@ static void note_astray(const struct icf_insn_site *s, const Elf64_Rela *r,
 		value = in->target;
 	else
 		return;
-	if (icf_leads_astray(prog, sym, value))
+	/* To another function's start an assembler may well lead, by a distance that it knew. */
+	uint32_t to = icf_unit_at(prog, value);
+	if (icf_leads_astray(prog, sym, value) &&
+	    (!symbol_in_code(prog, sym) || to == ICF_NONE || value != prog->unit.data[to].start))
 		*ret = (struct icf_astray){ *sym, r->r_offset, value };
 }
 

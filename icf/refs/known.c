@@ -78,6 +78,7 @@ void icf_pin_page(struct icf_program *prog, const struct elfrw_form *form, uint6
 
 /* What the instructions of a unit tell of its words. */
 struct insns {
+	const struct elfrw_relocs *rel;
 	struct icf_places base;  /* the places in the unit that they compute, ascending */
 	struct icf_places outer; /* the places elsewhere that they compute, in a small unit */
 	struct icf_places field; /* their PC-relative fields, which are pinned, ascending */
@@ -130,6 +131,12 @@ static bool is_field(const struct insns *s, uint64_t va)
 	return k < s->field.v.len && s->field.v.data[k] == va;
 }
 
+static bool has_reloc(const struct elfrw_relocs *rel, uint64_t va)
+{
+	size_t k = elfrw_relocs_from(rel, va);
+	return k < rel->n && rel->rela[k].r_offset == va;
+}
+
 /* Pins what the word W at VA, in U, may lead to. */
 static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_t va, uint64_t w,
 		     const struct insns *s)
@@ -150,7 +157,9 @@ static void pin_word(struct icf_program *prog, const struct icf_unit *u, uint64_
 	}
 	for (size_t b = small || k == 0 ? 0 : k - 1; b < end; b++)
 		icf_pin_place(prog, base->v.data[b] + w);
-	for (size_t b = 0; b < s->outer.v.len && (va - u->start) % 4 == 0; b++) {
+	if (s->outer.v.len && ((va - u->start) % 4 != 0 || has_reloc(s->rel, va)))
+		return;
+	for (size_t b = 0; b < s->outer.v.len; b++) {
 		icf_pin_place(prog, s->outer.v.data[b] + w);
 		icf_pin_place(prog, s->outer.v.data[b] - w);
 	}
@@ -175,7 +184,7 @@ struct elfrw_err *icf_pin_known(struct icf_program *prog, const struct elfrw_rel
 				uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
-	struct insns s = { 0 };
+	struct insns s = { .rel = rel };
 	bool ok = pin_insns(prog, u, &s);
 	if (ok)
 		pin_words(prog, u, &s);

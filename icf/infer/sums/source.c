@@ -18,17 +18,22 @@ static uint32_t function_at(const struct icf_program *prog, uint32_t i, uint64_t
 		       : ICF_NONE;
 }
 
-/* Is VA in code, but in no function? */
-static bool is_padding(const struct icf_program *prog, uint64_t va)
+#define MAX_PADDING 64 /* between functions */
+
+/* Is VA in the padding behind unit U? */
+static bool is_behind(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
 {
-	return icf_in_exec(prog, va) && icf_unit_at(prog, va) == ICF_NONE;
+	return va - u->end < MAX_PADDING && icf_in_exec(prog, va) &&
+	       icf_unit_at(prog, va) == ICF_NONE;
 }
 
 bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
 	uint64_t va = ref->target;
-	/* Of an address in two halves, the second adds to the first what belongs to it (pair.c). */
-	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]))
+	/* Of an address in two halves, the second adds to the first what belongs to it (pair.c).
+	 * GCC for AArch64 lets switches count from the label behind their jump. */
+	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]) ||
+	    (prog->arch->low_form && icf_names_own_end(prog, i, ref)))
 		return false;
 	if (!icf_in_exec(prog, va)) {
 		const struct icf_dataref *d =
@@ -38,7 +43,7 @@ bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const s
 		va = d->target;
 	}
 	/* The end of a function may be in the padding behind it. */
-	return function_at(prog, i, va) != ICF_NONE || is_padding(prog, va);
+	return function_at(prog, i, va) != ICF_NONE || is_behind(prog, &prog->unit.data[i], va);
 }
 
 static struct elfrw_err *add_source(struct icf_flow *f, size_t k, uint64_t target,
@@ -62,6 +67,9 @@ static bool loads_function(const struct icf_flow *f, size_t k, uint64_t *ret)
 	const struct icf_insn_at *at = &f->t.insn.data[k];
 	uint64_t va = at->in.target;
 	size_t n = u->n_ref, r = LOWER_BOUND(0, n, mid, ref[mid].off < at->pos);
+	/* The other half of a literal's address has the same reference. */
+	if (!(icf_effect_at(prog, f->unit, &f->t, k).flags & ELFRW_EFFECT_LOADS))
+		return false;
 	if (r < n && ref[r].off == at->pos && (ref[r].flags & ICF_REF_OWN))
 		va = ref[r].target;
 	else if (!at->in.pcrel_size || icf_is_half(prog->arch, &at->in))

@@ -81,7 +81,12 @@ static void check(struct icf_v *v, const struct number *n)
 			bad(v, n, n->sym.st_value);
 		return;
 	}
-	if (!leaves_unit(c, n))
+	uint32_t to = icf_v_find(c, n->value);
+	if (!leaves_unit(c, n) ||
+	    /* To another function's start an assembler may well lead, by a distance that it knew.
+	     */
+	    ((n->sec->hdr.sh_flags & SHF_EXECINSTR) && to != ICF_V_NONE &&
+	     c->unit.data[to].old == n->value))
 		return;
 	if (moved(c, n->sym.st_value))
 		bad(v, n, n->sym.st_value);

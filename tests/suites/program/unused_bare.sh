@@ -110,6 +110,7 @@ build_fool gcc "$FOOL/unused/odd_places.c" objects crowd -O2 -DCROWD >log 2>&1 |
 build_fool gcc "$FOOL/unused/offsets.c" objects offsets -O2 && build_fool gcc "$FOOL/unused/neighbour.c" objects neighbour -O2 &&
 	strip -o neighbour.stripped neighbour && build_fool gcc "$FOOL/unused/dead.c" objects dead -O2 && build_fool gcc "$FOOL/distance/packed.c" objects packed -O2 &&
 	build_fool gcc "$FOOL/unused/computed.c" objects computed -O2 && build_fool gcc "$FOOL/unused/split.c" objects split -O2 &&
+	build_fool gcc "$FOOL/unused/far_pointer.c" objects far_pointer -O2 &&
 	build_fool gcc "$FOOL/code/unbounded.c" objects unbounded -O2 || not_ok bare/fool "a program does not build"
 gcc -fPIE -O2 -w "-I$FOOL" -c operands.c -o objects/operands.o && gcc -pie -fuse-ld=gold -Wl,--defsym=far_a=behind-anchor -Wl,--defsym=far_b=before-anchor \
 	-Wl,--defsym=far_c=anchor-taken -Wl,--defsym=far_d=of_file-__ehdr_start objects/{before,operands,after}.o -o operands 2>log ||
@@ -223,5 +224,5 @@ forgotten jumps neighbour.stripped $doubt 's/^\tlook_at_jumps(d, i);//'
 forgotten pinned packed icf/fold/unused 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten added computed icf/fold/unused 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten sums unbounded icf/fold/unused 's/prog->inferred && !prog->loose && calls_sums(prog)/0/'
-forgotten loose split icf/fold/unused 's/^\treturn prog->loose;/\treturn NULL;/'
+forgotten loose far_pointer icf/fold/unused 's/^\treturn prog->loose;/\treturn NULL;/'
 finish
