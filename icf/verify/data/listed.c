@@ -46,6 +46,15 @@ static bool is_known(const struct icf_v *v, uint64_t va)
 	return i < v->words.dynreloc.len && v->words.dynreloc.data[i].place < va + 4;
 }
 
+/* May a distance of 4 or 8 bytes stand OFF bytes from the start of S?  LLVM's XRay has records of
+ * 32 bytes: a place and its function, 8 bytes each, then small numbers (compiler-rt,
+ * xray_interface_internal.h). */
+static bool may_hold_distance(const struct elfrw_section *s, uint64_t off)
+{
+	return strcmp(s->name, "xray_instr_map") != 0 || s->hdr.sh_size % 32 != 0 ||
+	       off % 32 == 0 || off % 32 == 8;
+}
+
 /* Do records in S name functions, and tell of places in them? */
 static bool is_map(const struct elfrw_section *s)
 {
@@ -101,7 +110,8 @@ void icf_v_check_listed(struct icf_v *v)
 			const struct icf_vunit *u = &v->claim.unit.data[k];
 			bool own = !(u->flags & ICF_V_FOLDED) && !u->shared && u->body == u->old;
 			char name[200];
-			if (own || !v->claim.exec.data[u->exec].old_data || is_known(v, lo + off) ||
+			if (own || !may_hold_distance(s, off) ||
+			    !v->claim.exec.data[u->exec].old_data || is_known(v, lo + off) ||
 			    !begins_inside(v, u, to))
 				continue;
 			icf_vlog_bad(
