@@ -4,19 +4,20 @@
  * an operand, in any encoding: LEB128, one or three bytes, an array of functions of equal size.
  * Neither relocations nor the data show such a number.  But its user adds it to a function's
  * address.  So each such address that a unit computes is followed through registers, forwards and
- * along all direct branches.  If a number is added to it, the sum is a known place: both places
- * stay.  If anything else is added, or a sum is used for another one, nothing moves.
+ * along all direct branches.  If a number is added to it, or memory is read at a known distance
+ * from it, the sum is a known place: both places stay.  If anything else is added, or a sum is used
+ * for another one, the sum may be any place, also in a function's middle: nothing moves or folds.
  *
  * A register that holds the address on one path and something else on another is not counted: most
  * such paths do not exist (they go on behind a call that never returns).  The difference of the
  * address and something else is no address, unless that is a number.  Other operations (masks,
  * tags, complements, rotations) may be undone, so their results are followed, too; a sum with one
- * tells nothing but that nothing may move.  What goes through memory, into vector registers, into
+ * may be any place.  What goes through memory, into vector registers, into
  * calls or to another unit is not followed: compilers do not compute with addresses of functions.
  * The exception is a push with a pop right behind it.  A place inside the own unit counts only if a
  * number leads out of it, to code or data, or is the displacement of an access there: compilers add
  * distances to labels (computed goto), and these move together.  A call of the next instruction,
- * which pops its return address, computes such a place, too.
+ * which pops its return address or has it in a register, computes such a place, too.
  *
  * The same holds where a landing pad begins, and where another unit jumps to: the registers are
  * also those of a call site or of the other unit.  These places are collected if something seems to
