@@ -12,12 +12,12 @@
  * such paths do not exist (they go on behind a call that never returns).  The difference of the
  * address and something else is no address, unless that is a number.  Other operations (masks,
  * tags, complements, rotations) may be undone, so their results are followed, too; a sum with one
- * may be any place.  What goes through memory, into vector registers, into
- * calls or to another unit is not followed: compilers do not compute with addresses of functions.
- * The exception is a push with a pop right behind it.  A place inside the own unit counts only if a
- * number leads out of it, to code or data, or is the displacement of an access there: compilers add
- * distances to labels (computed goto), and these move together.  A call of the next instruction,
- * which pops its return address or has it in a register, computes such a place, too.
+ * may be any place.  What goes through memory, into vector registers, into calls or to another unit
+ * is not followed: compilers do not compute with addresses of functions.  The exception is a push
+ * with a pop right behind it.  A place inside the own unit counts only if a number leads out of it,
+ * to code or data, or is the displacement of an access there: compilers add distances to labels
+ * (computed goto), and these move together.  A call of the next instruction, which pops its return
+ * address or has it in a register, computes such a place, too.
  *
  * The same holds where a landing pad begins, and where another unit jumps to: the registers are
  * also those of a call site or of the other unit.  These places are collected if something seems to
