@@ -16,11 +16,13 @@
 #include "icf/program/unit.h"
 #include "icf/refs/known.h"
 
-/* The section that SYM is defined in, if it is loaded, or NULL. */
+/* The section that SYM is defined in, if it is loaded, or NULL.  What names the resolver of an
+ * indirect function gets another address: that of a stub. */
 static const struct elfrw_section *section_of(const struct icf_program *prog, const Elf64_Sym *sym)
 {
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= prog->img->n_sections ||
-	    ELF64_ST_TYPE(sym->st_info) == STT_TLS)
+	    type == STT_TLS || type == STT_GNU_IFUNC)
 		return NULL;
 	const struct elfrw_section *s = &prog->img->section[sym->st_shndx];
 	return s->hdr.sh_flags & SHF_ALLOC ? s : NULL;
