@@ -69,12 +69,14 @@ static void carry(struct icf_flow *f, size_t k, unsigned r, unsigned dst, unsign
 	reaches(f, a->pos + a->in.len, dst, stage);
 }
 
-/* The register that instruction K adds to the address in R or subtracts from it, or
+/* The register whose whole value instruction IN adds to the address in R or subtracts from it, or
  * ELFRW_REG_NONE. */
 static unsigned other_of(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
 {
 	if (e->op == ELFRW_OP_ADDRESS)
-		return in->base == r ? in->index : in->base;
+		return in->base == r ? in->index : in->scale == 1 ? in->base : ELFRW_REG_NONE;
+	if (e->op == ELFRW_OP_ADD_PART || (e->shift && e->a != r))
+		return ELFRW_REG_NONE;
 	return e->a == r ? e->b : e->a;
 }
 
