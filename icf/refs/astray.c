@@ -6,6 +6,9 @@
  * Such a number moves with what its symbol names, not with what is at its value.  So both keep
  * their places, and the number stays as it is.
  *
+ * The number must be what symbol and addend say.  Else the symbol is another one than the linker's:
+ * eu-unstrip gives symbols other numbers, and leaves the relocations as they are.
+ *
  * If the symbol is that of a section of code, and the value is in no code, nothing tells which
  * function is meant: nothing moves.  A value in other code is believed.
  *

@@ -278,13 +278,18 @@ static void note_astray(const struct icf_insn_site *s, const Elf64_Rela *r,
 				  elfrw_form_is_high(&prog->arch->form[d->form])),
 	     field = d->kind == ELFRW_RELOC_PCREL && in->pcrel_size &&
 		     r->r_offset - s->va == in->pcrel_off && in->kind == ELFRW_INSN_OTHER;
+	const uint64_t says = sym->st_value + (uint64_t)r->r_addend;
 	uint64_t value;
-	if (address)
+	if (address) {
 		value = address->target;
-	else if (halves && d->kind != ELFRW_RELOC_GOTPCREL &&
-		 !icf_is_doubted(prog, s->exec, r->r_offset))
-		value = sym->st_value + (uint64_t)r->r_addend;
-	else if (field && !halves)
+		/* The symbol may be another one than the linker's: astray.c. */
+		if ((uint32_t)value != (uint32_t)says)
+			return;
+	} else if (halves && d->kind != ELFRW_RELOC_GOTPCREL &&
+		   !icf_is_doubted(prog, s->exec, r->r_offset))
+		value = says;
+	else if (field && !halves &&
+		 elfrw_get32(s->code + in->pcrel_off) + (uint32_t)r->r_offset == (uint32_t)says)
 		value = in->target;
 	else
 		return;

@@ -267,12 +267,17 @@ static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_sec
 
 #define MAX_TAG 64 /* above the largest tag in an address: tagged.c */
 
-/* The word at PLACE, with a relocation against SYM, is VALUE. */
-static void judge_astray(struct icf_program *prog, const Elf64_Sym *sym, uint64_t place,
+/* The word with relocation R, against SYM, is VALUE; in a position-independent file it is if the
+ * dynamic relocation agrees.  The symbol may be another one than the linker's: astray.c. */
+static void judge_astray(struct icf_program *prog, const Elf64_Sym *sym, const Elf64_Rela *r,
 			 uint64_t value)
 {
-	if (icf_leads_astray(prog, sym, value))
-		icf_pin_astray(prog, &(struct icf_astray){ *sym, place, value });
+	if (!icf_leads_astray(prog, sym, value))
+		return;
+	const struct icf_dynreloc *d = prog->img->pic ? icf_dynreloc_at(prog, r->r_offset) : NULL;
+	uint32_t says = (uint32_t)(sym->st_value + (uint64_t)r->r_addend);
+	if (prog->img->pic ? d && d->addend == value : (uint32_t)value == says)
+		icf_pin_astray(prog, &(struct icf_astray){ *sym, r->r_offset, value });
 }
 
 /* The last reference is a distance in section SEC, to code with symbol SYM, or without. */
@@ -310,7 +315,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	/* In a position-independent file the dynamic relocations count. */
 	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4)) {
 		if (d.size == 8 && elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
-			judge_astray(prog, &sym, r->r_offset, sym.st_value + addend);
+			judge_astray(prog, &sym, r, sym.st_value + addend);
 		return NULL;
 	}
 	uint64_t off = r->r_offset - sec->hdr.sh_addr;
@@ -327,7 +332,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 			       : NULL;
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
-		judge_astray(prog, &sym, r->r_offset, field);
+		judge_astray(prog, &sym, r, field);
 		/* An address that the linker resolved to zero or to the marker of a discarded
 		 * section does not name code. */
 		return names_code(prog, field)

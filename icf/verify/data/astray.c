@@ -94,6 +94,13 @@ static void check(struct icf_v *v, const struct number *n)
 		bad(v, n, n->value);
 }
 
+/* Are the lowest SIZE bytes of A those of B?  Else the symbol is another one than the linker's:
+ * eu-unstrip gives symbols other numbers, and leaves the relocations as they are. */
+static bool is_cut(uint64_t a, uint64_t b, unsigned size)
+{
+	return (a ^ b) << (64 - 8 * size) == 0;
+}
+
 /* What relocation R of section N->sec says, if that is a number of the kind in question: *N. */
 static bool read_number(const struct icf_v *v, const struct elfrw_reloc_desc *d,
 			const Elf64_Rela *r, struct number *n)
@@ -101,6 +108,7 @@ static bool read_number(const struct icf_v *v, const struct elfrw_reloc_desc *d,
 	const struct icf_vclaim *c = &v->claim;
 	const bool code = n->sec->hdr.sh_flags & SHF_EXECINSTR;
 	const uint64_t off = r->r_offset - n->sec->hdr.sh_addr;
+	const uint64_t says = n->sym.st_value + (uint64_t)r->r_addend;
 	n->place = r->r_offset;
 	n->slack = 0;
 	if (d->kind == ELFRW_RELOC_ABS && d->size >= 4) {
@@ -112,20 +120,21 @@ static bool read_number(const struct icf_v *v, const struct elfrw_reloc_desc *d,
 			n->value = (uint64_t)(int64_t)(int32_t)n->value;
 		if (dyn)
 			n->value = dyn->addend;
-		/* Of a discarded section. */
+		/* A zero is what names a discarded section. */
 		return n->value && (!dyn || dyn->kind == ELFRW_RELOC_RELATIVE) &&
-		       (dyn || !c->in.pic);
+		       (dyn || !c->in.pic) && is_cut(n->value, says, dyn ? 8 : d->size);
 	}
 	/* In data such a distance may count from the start of a table. */
 	if (!code || (d->kind != ELFRW_RELOC_PCREL && d->kind != ELFRW_RELOC_LOW &&
 		      d->kind != ELFRW_RELOC_PART))
 		return false;
-	n->value = n->sym.st_value + (uint64_t)r->r_addend;
-	if (!d->form) {
-		n->value += 4;
-		n->slack = SLACK;
-	}
-	return d->form || d->size == 4;
+	n->value = says;
+	if (d->form)
+		return true;
+	n->value += 4;
+	n->slack = SLACK;
+	return d->size == 4 && off <= n->sec->hdr.sh_size - 4 && n->sec->hdr.sh_size >= 4 &&
+	       is_cut(elfrw_get32(n->sec->data + off) + n->place, says, 4);
 }
 
 /* Without relocations of code: a pointer that leads out of the file may be any address, with a tag.
