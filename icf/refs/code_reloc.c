@@ -266,8 +266,8 @@ static bool is_told(const struct icf_insn_site *s, const struct elfrw_reloc_desc
 	return d->form && (d->kind != ELFRW_RELOC_LOW || !arch->low_form(s->in, s->code));
 }
 
-/* Notes relocation R, of kind D against SYM, if it leads astray.  VERDICT and REF: what it means.
- */
+/* Notes relocation R, of kind D against SYM, if it leads astray.  ADDRESS: the reference that it
+ * tells of, or NULL. */
 static void note_astray(const struct icf_insn_site *s, const Elf64_Rela *r,
 			const struct elfrw_reloc_desc *d, const Elf64_Sym *sym,
 			const struct icf_ref *address, struct icf_astray *ret)
@@ -293,10 +293,11 @@ static void note_astray(const struct icf_insn_site *s, const Elf64_Rela *r,
 		value = in->target;
 	else
 		return;
+	if (!icf_leads_astray(prog, sym, value))
+		return;
 	/* To another function's start an assembler may well lead, by a distance that it knew. */
 	uint32_t to = icf_unit_at(prog, value);
-	if (icf_leads_astray(prog, sym, value) &&
-	    (!symbol_in_code(prog, sym) || to == ICF_NONE || value != prog->unit.data[to].start))
+	if (!symbol_in_code(prog, sym) || to == ICF_NONE || value != prog->unit.data[to].start)
 		*ret = (struct icf_astray){ *sym, r->r_offset, value };
 }
 
