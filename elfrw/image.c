@@ -462,3 +462,16 @@ const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, ui
 		return NULL;
 	return (const char *)sec->data + off;
 }
+
+void elfrw_image_span(const struct elfrw_image *img, uint64_t *lo, uint64_t *hi)
+{
+	*lo = UINT64_MAX;
+	*hi = 0;
+	for (unsigned i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *ph = &img->phdr[i];
+		if (ph->p_type != PT_LOAD)
+			continue;
+		*lo = ph->p_vaddr < *lo ? ph->p_vaddr : *lo;
+		*hi = ph->p_vaddr + ph->p_memsz > *hi ? ph->p_vaddr + ph->p_memsz : *hi;
+	}
+}

@@ -97,6 +97,9 @@ const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, c
  * its machine. */
 uint64_t elfrw_image_page(const struct elfrw_image *img);
 
+/* The addresses from the first that is loaded to behind the last, as [*LO, *HI); without any, *LO
+ * is UINT64_MAX and *HI 0. */
+void elfrw_image_span(const struct elfrw_image *img, uint64_t *lo, uint64_t *hi);
 /* The SIZE bytes at virtual address VA in the file, if they lie in one section with contents; or
  * NULL. */
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size);

@@ -17,15 +17,9 @@
 static bool find_short(const struct icf_program *prog, bool ret[ELFRW_FORMS_MAX])
 {
 	const struct elfrw_arch *arch = prog->arch;
-	uint64_t lo = UINT64_MAX, hi = 0;
+	uint64_t lo, hi;
 	bool any = false;
-	for (uint32_t i = 0; i < prog->img->n_phdrs; i++) {
-		const Elf64_Phdr *ph = &prog->img->phdr[i];
-		if (ph->p_type != PT_LOAD)
-			continue;
-		lo = ph->p_vaddr < lo ? ph->p_vaddr : lo;
-		hi = ph->p_vaddr + ph->p_memsz > hi ? ph->p_vaddr + ph->p_memsz : hi;
-	}
+	elfrw_image_span(prog->img, &lo, &hi);
 	for (unsigned i = 0; i < arch->n_forms; i++) {
 		uint64_t reach = elfrw_form_reach(&arch->form[i]);
 		ret[i] = reach > arch->near_reach && reach < hi - lo &&

@@ -56,14 +56,8 @@ static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
  * subtracts (a tag in the high bits).  Nothing tells of what. */
 static void judge_outside(struct icf_program *prog)
 {
-	uint64_t lo = UINT64_MAX, hi = 0;
-	for (unsigned i = 0; i < prog->img->n_phdrs; i++) {
-		const Elf64_Phdr *ph = &prog->img->phdr[i];
-		if (ph->p_type != PT_LOAD)
-			continue;
-		lo = ph->p_vaddr < lo ? ph->p_vaddr : lo;
-		hi = ph->p_vaddr + ph->p_memsz > hi ? ph->p_vaddr + ph->p_memsz : hi;
-	}
+	uint64_t lo, hi;
+	elfrw_image_span(prog->img, &lo, &hi);
 	const uint64_t size = hi - lo + 2 * SLACK;
 	for (size_t i = 0; i < prog->dynreloc.len; i++)
 		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&

@@ -130,14 +130,8 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 /* Lies VA between the image's first and last address? */
 static bool in_image(const struct elfrw_image *img, uint64_t va)
 {
-	uint64_t lo = UINT64_MAX, hi = 0;
-	for (unsigned i = 0; i < img->n_phdrs; i++) {
-		const Elf64_Phdr *ph = &img->phdr[i];
-		if (ph->p_type != PT_LOAD)
-			continue;
-		lo = ph->p_vaddr < lo ? ph->p_vaddr : lo;
-		hi = ph->p_vaddr + ph->p_memsz > hi ? ph->p_vaddr + ph->p_memsz : hi;
-	}
+	uint64_t lo, hi;
+	elfrw_image_span(img, &lo, &hi);
 	return va >= lo && va < hi;
 }
 
