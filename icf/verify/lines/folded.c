@@ -244,14 +244,18 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	check_others(d, told);
 	free(told);
 	icf_vrows_sort(&all, icf_vrow_by_all);
-	bool own = false; /* the unit's own row is there */
-	for (size_t i = 0; i < art->v.len; i++)
-		own |= check_artificial(d, &art->v.data[i], &all);
-	if (art->v.len && !own && v->claim.has_note && v->claim.note.map.trap_byte)
+	bool own = false, ends = false; /* the unit's own row is there, and the end behind it */
+	const uint64_t byte = v->claim.has_note ? v->claim.note.map.trap_byte : 0;
+	for (size_t i = 0; i < art->v.len; i++) {
+		const struct icf_vrow *h = &art->v.data[i];
+		own |= check_artificial(d, h, &all);
+		ends |= (h->flags & ICF_VROW_END) && h->addr == byte + 1;
+	}
+	if (art->v.len && byte && !(own && ends))
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
-			"row: artificial unit: expected one for its own byte 0x%llx, found none",
-			ICF_VX(v->claim.note.map.trap_byte));
+			"row: artificial unit: expected one for its own byte 0x%llx alone, found %s",
+			ICF_VX(byte), own ? "one without an end" : "none");
 	bool nomem = all.nomem;
 	VEC_FREE(&all.v);
 	return nomem ? &elfrw_err_nomem : NULL;

@@ -126,8 +126,8 @@ one() {
 	fi
 	rm -rf "$w"
 	f=${f//[$'\t\n']/?} reason=${reason//$'\t'/ }
-	printf '%s\t' "$level" "$verify" "$b" "$a" "$cb" "$ca" "$pins" "$ms" "$folded" "$f" "$reason"
-	printf '%s\n' "${gone:-0}"
+	# In one call: two processes write to the table.
+	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$level" "$verify" "$b" "$a" "$cb" "$ca" "$pins" "$ms" "$folded" "$f" "$reason" "${gone:-0}"
 }
 
 if [ "${1:-}" = --one ]; then
