@@ -358,6 +358,16 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 	return true;
 }
 
+/* Does a row of OUT hold for the image of [FROM, TO), for which it holds in IN?  If that reaches out
+ * of unit U, its image may be in several places. */
+static bool extents_same(const struct icf_vunit *u, uint64_t from, uint64_t to, uint64_t start,
+			 uint64_t end)
+{
+	if (from < u->old || to > u->end)
+		return true;
+	return start == u->body + (from - u->old) && end == u->body + (to - u->old);
+}
+
 /* Compares every row of .debug_frame of every unit.  For folded units the rules are the kept
  * copy's. */
 static void check_debug_frame(struct icf_vdebug *d)
@@ -376,13 +386,16 @@ static void check_debug_frame(struct icf_vdebug *d)
 		char name[200];
 		for (uint64_t off = 0; off < u->end - u->old && !(u->flags & ICF_V_REMOVED);) {
 			Dwarf_Frame *a = NULL, *b = NULL;
-			Dwarf_Addr start, end = 0;
+			Dwarf_Addr start, end = 0, start_out, end_out;
 			int ra = dwarf_cfi_addrframe(in, u->old + off, &a),
 			    rb = dwarf_cfi_addrframe(out, u->body + off, &b);
 			if (ra == 0) {
 				dwarf_frame_info(a, &start, &end, NULL);
+				if (rb == 0)
+					dwarf_frame_info(b, &start_out, &end_out, NULL);
 				d->log->checked[ICF_VC_FRAME_ROW]++;
-				if (rb || !frames_same(a, b, v->claim.arch->dwarf_registers))
+				if (rb || !frames_same(a, b, v->claim.arch->dwarf_registers) ||
+				    !extents_same(u, start, end, start_out, end_out))
 					icf_vlog_bad(
 						d->log, ICF_VC_FRAME_ROW,
 						"row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",

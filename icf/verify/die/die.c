@@ -220,6 +220,14 @@ static bool same_exprloc(struct icf_vdebug *d, const struct icf_vdie_pair *p,
 	return s && t && na == nb && icf_vshift_expr(d, s, t, na);
 }
 
+/* Expressions are changed where they are.  libdw reads one that is cut off in its last operand, and
+ * finds the next entry by DW_AT_sibling. */
+static bool same_length(Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	Dwarf_Block a, b;
+	return dwarf_formblock(x, &a) || dwarf_formblock(y, &b) || a.length == b.length;
+}
+
 static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
 		       Dwarf_Attribute *x, struct attrs *sb, Dwarf_Attribute *y)
 {
@@ -253,7 +261,9 @@ static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct att
 	else if (icf_vplain_is_location(x->code) && icf_vplain_is_block(x->form)) {
 		struct icf_vexpr a = { .attr = x }, b = { .attr = y };
 		const char *why;
-		if (dwarf_getlocation(x, &a.op, &a.n))
+		if (!same_length(x, y))
+			why = "one of the same length";
+		else if (dwarf_getlocation(x, &a.op, &a.n))
 			why = same_value(x, y) ? NULL : "the same bytes";
 		else
 			why = dwarf_getlocation(y, &b.op, &b.n) ? "an expression that libdw reads"
