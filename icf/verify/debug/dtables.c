@@ -358,8 +358,8 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 	return true;
 }
 
-/* Does a row of OUT hold for the image of [FROM, TO), for which it holds in IN?  If that reaches out
- * of unit U, its image may be in several places. */
+/* Does a row of OUT hold for the image of [FROM, TO), for which it holds in IN?  If that reaches
+ * out of unit U, its image may be in several places. */
 static bool extents_same(const struct icf_vunit *u, uint64_t from, uint64_t to, uint64_t start,
 			 uint64_t end)
 {
