@@ -329,6 +329,68 @@ if { compile_fixture gcc "-O2 -gdwarf-2" static "$WORK/demo" && link_fixture gcc
 else
 	skip verify/declared "the fixture does not build: $(first_line "$WORK/log")"
 fi
+# Lengths that libdw does not look at: of the code that a frame description of .debug_frame is for, of an expression in an entry with a
+# sibling, and of the sequence for the byte of the artificial unit.
+cat >"$WORK/lengths.py" <<'END'
+import re, struct, subprocess, sys
+tool, before, after, scratch = sys.argv[1:]
+data = open(after, "rb").read()
+def section(name):
+    text = subprocess.run(["readelf", "-SW", after], capture_output=True, text=True, check=True).stdout
+    found = re.search(r" " + re.escape(name) + r" +PROGBITS +\w+ (\w+) (\w+)", text)
+    return int(found[1], 16), int(found[2], 16)
+mutants = []
+at, size = section(".debug_frame")
+end = at + size
+while at < end:
+    length, kind = struct.unpack_from("<II", data, at)
+    if kind != 0xffffffff:
+        held = struct.unpack_from("<Q", data, at + 16)[0]
+        for other in (1, held - 1, held + 1, held + 0x200, 1 << 40):
+            mutants.append((f"frame of {held:#x} holds for {other:#x}", at + 16, struct.pack("<Q", other)))
+    at += 4 + length
+info = section(".debug_info")[0]
+text = subprocess.run(["readelf", "-wi", after], capture_output=True, text=True).stdout
+for place in re.findall(r"<(\w+)> +DW_AT_(?:GNU_)?call(?:_site)?_value *: 2 byte block: 7[0-9a-f] 0", text):
+    mutants.append((f"expression at {place} is shorter", info + int(place, 16), b"\1"))
+at, size = section(".debug_line")
+for end in re.finditer(rb"\x02\x01\x00\x01\x01", data[at:at + size]): # advance_pc 1, end_sequence
+    mutants += [(f"the end at {end.start():#x} becomes {b}", at + end.start(), bytes([b])) for b in (0, 1, 3)]
+kinds = {m[0].split()[0] for m in mutants}
+missing = {"frame", "expression", "the"} - kinds
+if missing:
+    print("nothing to change:", missing)
+for name, place, new in mutants:
+    with open(scratch, "wb") as f:
+        f.write(data[:place] + new + data[place + len(new):])
+    said = subprocess.run([tool, "verify", "--icf=all", before, scratch], capture_output=True, text=True)
+    if said.returncode != 1:
+        print(f"{name}: {said.stdout.strip().splitlines()[-1:]} {said.stderr.strip()}")
+END
+cat >"$WORK/lengths.c" <<'END'
+volatile int g;
+#define SAME __attribute__((noinline, noclone, noipa))
+SAME int a(int x) { int r = 0; for (int i = 0; i < x; i++) { g += i; r ^= g; } return r; }
+SAME int b(int x)
+{
+	int r = 0;
+	for (int i = 0; i < x; i++) { g += i; r ^= g; }
+	return r;
+}
+SAME int c(int x) { if (g > 100) g = a(x) + b(x); return x + g; }
+int main(int argc, char **argv) { (void)argv; int n = argc + g; g = a(n) + b(n); return c(n) == 7; }
+END
+if ! have python3; then
+	skip verify/lengths "no python3"
+elif ! gcc -O2 -g -gdwarf-5 -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--emit-relocs "$WORK/lengths.c" -o "$WORK/lengths" 2>"$WORK/log"; then
+	not_ok verify/lengths "$(first_line "$WORK/log")"
+else
+	"$ICFOLD" --icf=all --allow-growth "$WORK/lengths" -o "$WORK/lengths.out" 2>"$WORK/log"
+	"$ICFOLD" verify --icf=all "$WORK/lengths" "$WORK/lengths.out" >"$WORK/table" 2>&1
+	check verify/lengths "$(head -n 1 "$WORK/table")" grep -qx equal "$WORK/table"
+	python3 "$WORK/lengths.py" "$ICFOLD" "$WORK/lengths" "$WORK/lengths.out" "$WORK/lengths.bad" >"$WORK/table" 2>&1
+	check verify/lengths/changed "$(first_line "$WORK/table")" test ! -s "$WORK/table"
+fi
 # An output of --icf=all is different for verify without this option, and verify says why.
 "$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
 "$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
