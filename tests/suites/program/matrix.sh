@@ -90,7 +90,7 @@ check_output() {
 		fi
 	elif [ "$MACHINE" != x86_64 ] && [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}$5" != nonopie ]; then
 		# Code whose address is in a switch by labels stays, and so may the end of a small program.  Without relocations, all of the
-		# code that is hard to understand can (GCC's -O0 returns with a page of constants in x0, which small programs have on a page
+		# code that is hard to understand can (GCC returns with a page of constants in x0, which small programs have on a page
 		# with code); and in gold's order that code is near all of the rest, if it is one section.
 		case ${RELOCS:-yes}.$name in no.asm_a64.* | no.switches.* | no.literals.gcc.bfd.O0.so.* | no.literals.gcc.gold.O0.so.* | yes.asm_a64.*.gold.*.plain.*) return ;; esac
 		"$ICFOLD" dump --groups "$out" 2>/dev/null | grep -qw folded || lost_relocations "$in" || echo "nothing is folded"
