@@ -135,3 +135,19 @@ uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_ma
 	}
 	return end;
 }
+
+bool icf_last_named(const struct icf_data_map *map, uint64_t floor, uint64_t *va)
+{
+	const struct icf_bits *named = &map->named;
+	for (uint64_t p = *va; p > floor;) {
+		p--;
+		while (p > floor + 8 && p - named->lo < named->hi - named->lo &&
+		       ((p - named->lo) & 7) == 7 && !named->bits[(p - named->lo) >> 3])
+			p -= 8;
+		if (icf_bit(named, p)) {
+			*va = p;
+			return true;
+		}
+	}
+	return false;
+}

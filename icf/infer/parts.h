@@ -83,6 +83,9 @@ void icf_data_map_deinit(struct icf_data_map *map);
 uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va,
 			uint64_t most);
 
+/* The last place in [FLOOR, *VA) with a reference to it: *VA; false: there is none. */
+bool icf_last_named(const struct icf_data_map *map, uint64_t floor, uint64_t *va);
+
 /* table.c: finds the jump tables, and pins the units with unexplained jumps.  NAMED receives the
  * entries' targets. */
 struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
@@ -138,6 +141,15 @@ struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data
 /* The same for units that are not understood, as if they were data; call it after units are glued.
  * All lone words that lead from their places or ends to an entry are believed. */
 struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threads);
+
+/* Does the program ask the dynamic linker for its load address?  run/run.c */
+bool icf_asks_for_image(const struct icf_program *prog);
+
+/* based.c: pins the targets of distances in data that count from other data, and with relocations
+ * also of words that count from their own place, or are addresses.  MAP: with all tables; NULL:
+ * relocations were kept. */
+struct elfrw_err *icf_infer_based(struct icf_program *prog, const struct icf_data_map *map,
+				  unsigned threads);
 
 /* Does S hold data other than unwind tables and the dynamic linker's data?  run/run.c. */
 bool icf_holds_data(const struct elfrw_section *s);

@@ -17,19 +17,6 @@ bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size)
 	       icf_bit(&job->known, va + size / 2);
 }
 
-/* The last place in (FLOOR, VA] that something refers to, or NONE. */
-static uint64_t last_named(const struct icf_bits *named, uint64_t floor, uint64_t va, uint64_t none)
-{
-	for (uint64_t p = va; p > floor; p--) {
-		while (p > floor + 8 && p - named->lo < named->hi - named->lo &&
-		       ((p - named->lo) & 7) == 7 && !named->bits[(p - named->lo) >> 3])
-			p -= 8;
-		if (icf_bit(named, p))
-			return p;
-	}
-	return none;
-}
-
 static void pin_at(const struct run_job *job, uint64_t va)
 {
 	uint32_t i = va - job->lo < job->hi - job->lo ? icf_unit_at(job->prog, va) : ICF_NONE;
@@ -47,8 +34,9 @@ static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
 	if (va < l->start || va >= l->end) {
 		uint64_t first = l->sec->hdr.sh_addr,
 			 floor = va >= l->end && l->end > first ? l->end - 1 : first;
-		l->start =
-			last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
+		l->start = va + 1;
+		if (!icf_last_named(l->job->map, floor + 1, &l->start))
+			l->start = floor > first ? l->end : first;
 		l->end = icf_next_named(l->job->prog, l->job->map, va,
 					first + l->sec->hdr.sh_size - va);
 	}

@@ -163,8 +163,7 @@ static bool has_address(const struct icf_program *prog, uint64_t va)
 	return false;
 }
 
-/* Does the program ask the dynamic linker for its load address? */
-static bool asks_for_image(const struct icf_program *prog)
+bool icf_asks_for_image(const struct icf_program *prog)
 {
 	static const char *const name[] = { "dladdr", "dladdr1", "dl_iterate_phdr", "dlinfo" };
 	const struct elfrw_section *s = &prog->img->section[prog->img->dynsym];
@@ -197,7 +196,7 @@ static void find_fixed(struct run_job *job)
 	for (uint32_t p = 0; p < prog->img->n_phdrs; p++)
 		if (prog->img->phdr[p].p_type == PT_LOAD && prog->img->phdr[p].p_vaddr < image)
 			image = prog->img->phdr[p].p_vaddr;
-	if (image != UINT64_MAX && (has_address(prog, image) || asks_for_image(prog)))
+	if (image != UINT64_MAX && (has_address(prog, image) || icf_asks_for_image(prog)))
 		add_fixed(job, image);
 	for (size_t e = 0; e < prog->exec.len && e < 8; e++)
 		if (!prog->exec.data[e].linkage && has_address(prog, prog->exec.data[e].start))

@@ -176,8 +176,10 @@ static struct elfrw_err *examine(struct icf_flow *f, uint32_t i)
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	uint64_t from[ICF_MAX_SOURCES];
 	bool any = false, clean, own = u->flags & ICF_UNIT_DATA_READ;
-	for (uint32_t r = 0; r < u->n_ref && !any; r++)
-		any = icf_flow_names_function(f->prog, i, &ref[r]);
+	for (uint32_t r = 0; r < u->n_ref && !(any && own); r++) {
+		any = any || icf_flow_names_function(f->prog, i, &ref[r]);
+		own = own || icf_flow_names_itself(u, &ref[r]);
+	}
 	if (!any && !own)
 		return NULL;
 	f->unit = i;

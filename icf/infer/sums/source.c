@@ -160,6 +160,29 @@ static bool pops_own(const struct icf_flow *f, size_t k)
 	       icf_effect_at(f->prog, f->unit, &f->t, k).op == ELFRW_OP_POP;
 }
 
+bool icf_flow_names_itself(const struct icf_unit *u, const struct icf_ref *ref)
+{
+	return ref->kind == ICF_REF_ABS && (ref->flags & ICF_REF_LEA) &&
+	       ref->target - u->start < u->end - u->start;
+}
+
+/* Does instruction K hold the address of a place in its own unit as a number?  References before R
+ * are those of instructions before it. */
+static bool holds_own(const struct icf_flow *f, size_t k, uint32_t r, uint64_t *ret)
+{
+	const struct icf_unit *u = &f->prog->unit.data[f->unit];
+	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
+	const struct icf_insn_at *a = &f->t.insn.data[k];
+	while (r < u->n_ref && ref[r].off < a->pos + a->in.len &&
+	       !icf_flow_names_itself(u, &ref[r]))
+		r++;
+	if (r == u->n_ref || ref[r].off >= a->pos + a->in.len)
+		return false;
+	struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
+	*ret = ref[r].target;
+	return e.op == ELFRW_OP_MOV || e.op == ELFRW_OP_ADDRESS;
+}
+
 struct elfrw_err *icf_flow_labels(struct icf_flow *f, uint64_t from[ICF_MAX_SOURCES])
 {
 	const struct icf_unit *u = &f->prog->unit.data[f->unit];
@@ -174,7 +197,12 @@ struct elfrw_err *icf_flow_labels(struct icf_flow *f, uint64_t from[ICF_MAX_SOUR
 		while (r < u->n_ref && ref[r].off < pos)
 			r++;
 		if (pops_own(f, k) || links_own(f, k)) {
-			uint64_t own = u->start + pos + (links_own(f, k) ? in->len : 0);
+			ELFRW_TRY(add_source(
+				f, k, u->start + pos + (links_own(f, k) ? in->len : 0), from));
+			continue;
+		}
+		uint64_t own;
+		if (holds_own(f, k, r, &own)) {
 			ELFRW_TRY(add_source(f, k, own, from));
 			continue;
 		}

@@ -41,6 +41,8 @@ struct icf_flow {
 /* Does reference REF, of unit I, name a function, or a pointer to one (in the global offset table)?
  */
 bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref);
+/* Is REF, of unit U, the address of a place in U, as a number? */
+bool icf_flow_names_itself(const struct icf_unit *u, const struct icf_ref *ref);
 /* Collects the instructions that compute addresses of functions; FROM: their addresses. */
 struct elfrw_err *icf_flow_sources(struct icf_flow *f, uint64_t from[ICF_MAX_SOURCES]);
 /* The same for addresses inside the own unit. */
