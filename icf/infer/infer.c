@@ -76,6 +76,7 @@ static void judge_outside(struct icf_program *prog)
 
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
+	icf_infer_absolute(prog);
 	if (!prog->inferred) {
 		ELFRW_TRY(judge_gaps(prog, threads));
 		ELFRW_TRY(icf_infer_arithmetic(prog, threads));

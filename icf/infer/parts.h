@@ -151,6 +151,9 @@ bool icf_asks_for_image(const struct icf_program *prog);
 struct elfrw_err *icf_infer_based(struct icf_program *prog, const struct icf_data_map *map,
 				  unsigned threads);
 
+/* absolute.c: pins what lies at the distance of an absolute symbol from what code names. */
+void icf_infer_absolute(struct icf_program *prog);
+
 /* Does S hold data other than unwind tables and the dynamic linker's data?  run/run.c. */
 bool icf_holds_data(const struct elfrw_section *s);
 

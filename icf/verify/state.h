@@ -105,7 +105,9 @@ struct icf_v {
 	struct icf_vlog log;
 	struct icf_vclaim claim;
 	struct icf_vwords words;
-	bool incomplete; /* OUT lacks loaded sections: nothing else can be compared */
+	uint64_t image;     /* the first address of IN */
+	uint64_t data_size; /* bytes of IN's data that may hold distances */
+	bool incomplete;    /* OUT lacks loaded sections: nothing else can be compared */
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_vobjref) objref; /* to places in [lost_lo, lost_hi], of code that is there */
@@ -119,6 +121,7 @@ struct icf_v {
 	VEC(struct icf_vpad) pad;        /* sorted */
 	VEC(struct icf_vrun) run;        /* sorted, disjoint */
 	VEC(struct icf_vspan) span;      /* in the order of the code */
+	struct icf_ventries absolute;    /* numbers that are symbols of IN */
 	struct icf_ventries named;       /* without relocations of IN's code: places in data that
 					    something refers to; sorted */
 	struct icf_ventries entered;     /* if there may be spans: references to code */
@@ -161,9 +164,29 @@ struct elfrw_err *icf_v_check_reach(const struct icf_vclaim *c, const struct icf
 struct icf_vnamed {
 	uint64_t code[16], data[48];
 	unsigned n_code, n_data;
+	uint64_t computes; /* bit K: the address data[K], of data, is computed */
 };
+
+static inline void icf_v_name_data(struct icf_vnamed *n, uint64_t va, bool computes)
+{
+	if (n->n_data == sizeof n->data / sizeof *n->data)
+		return;
+	n->computes |= (uint64_t)computes << n->n_data;
+	n->data[n->n_data++] = va;
+}
+
 /* Do distances that the unit seems to add to a function's address still lead to the same places? */
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
+/* verify/data/based.c: do words that the unit seems to add to an address of data still lead to the
+ * same functions? */
+void icf_v_check_based(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
+/* The same for all units, if IN has no relocations of its code and all tables are known. */
+struct elfrw_err *icf_v_check_all_based(struct icf_v *v);
+/* Numbers that count from the first byte of IN; if it has relocations of its code, words without
+ * one that are addresses, or count from their own place. */
+void icf_v_check_bare(struct icf_v *v);
+/* Sets `image`, `data_size` and `absolute`; call it first. */
+struct elfrw_err *icf_v_measure_data(struct icf_v *v);
 /* verify/data/infer.c: if IN has no relocations of its code; runs after the check of the code. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
 /* verify/data/gap.c: the same, for data that undelimited code uses.  NAME: places in data with

@@ -131,6 +131,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	if (v->claim.inferred)
 		STEP(icf_v_find_pads(v));
 	icf_v_lost_range(v);
+	STEP(icf_v_measure_data(v));
 	forget(v);
 	STEP(icf_v_check_code(v));
 	forget(v);
@@ -146,6 +147,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_marks(&v->claim, &v->log));
 	forget(v);
 	STEP(icf_v_check_data(v));
+	icf_v_check_bare(v);
 	icf_v_check_maps(v);
 	icf_v_check_astray(v);
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
@@ -236,6 +238,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->entered.v);
 	VEC_FREE(&v->run);
 	VEC_FREE(&v->named.v);
+	VEC_FREE(&v->absolute.v);
 	free(v->same);
 	free(v->claim.exec_at);
 	VEC_FREE(&v->frameref);

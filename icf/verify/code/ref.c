@@ -32,8 +32,7 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 	if (!at->loads && n->n_code < sizeof n->code / sizeof *n->code &&
 	    icf_v_in_exec(&at->job->v->claim, target))
 		n->code[n->n_code++] = target;
-	if (n->n_data < sizeof n->data / sizeof *n->data)
-		n->data[n->n_data++] = target;
+	icf_v_name_data(n, target, !at->loads && !icf_v_in_exec(&at->job->v->claim, target));
 }
 
 /* --- what a reference into code may lead to in OUT ---

@@ -378,6 +378,7 @@ static void check_code(struct icf_vcode_at *at, struct icf_vunit *u)
 	struct icf_vcode_part *part = at->part;
 	uint8_t last;
 	part->named.n_code = part->named.n_data = 0;
+	part->named.computes = 0;
 	part->inner.len = 0;
 	part->whole.len = 0;
 	part->unit_span = part->span.len;
@@ -387,8 +388,10 @@ static void check_code(struct icf_vcode_at *at, struct icf_vunit *u)
 	if (!good)
 		return;
 	icf_vcode_compare_to(at, at->size);
-	if (!v->claim.inferred)
+	if (!v->claim.inferred) {
 		icf_v_check_sums(v, &part->log, &part->named);
+		icf_v_check_based(v, &part->log, &part->named);
+	}
 	check_fall(at, last);
 }
 

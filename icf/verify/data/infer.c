@@ -312,6 +312,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	if (!err)
 		err = icf_v_check_distances(v, names->v.data, names->v.len);
 	if (!err)
+		err = icf_v_check_all_based(v);
+	if (!err)
 		icf_v_check_listed(v);
 	if (!err)
 		err = icf_v_check_gaps(v, names->v.data, names->v.len);

@@ -127,11 +127,36 @@ static bool is_function(const struct icf_v *v, uint64_t va)
 	return k == v->run.len || v->run.data[k].start > va;
 }
 
+/* The unit also has NUMBER.  If that is an absolute symbol, and leads from FROM to the start of a
+ * function, it must still. */
+static void check_number(const struct icf_v *v, struct icf_vlog *log, uint64_t from,
+			 uint64_t number)
+{
+	uint64_t to = from + number, now_from, now;
+	uint32_t u = to != from ? icf_v_find(&v->claim, to) : ICF_V_NONE;
+	char name[200];
+	bool absolute = false;
+	for (size_t k = 0; k < v->absolute.v.len; k++)
+		absolute |= v->absolute.v.data[k] == number;
+	if (u == ICF_V_NONE || v->claim.unit.data[u].old != to || !absolute)
+		return;
+	icf_v_pointer(&v->claim, from, &now_from);
+	icf_v_pointer(&v->claim, to, &now);
+	if (now - now_from != number)
+		icf_vlog_bad(
+			log, ICF_VC_WORD,
+			"difference: 0x%llx: expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
+			ICF_VX(number), icf_v_where(&v->claim, to, name), ICF_VX(from),
+			ICF_VX(now_from), ICF_VX(now));
+}
+
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
 {
 	for (unsigned d = 0; d < n->n_data && n->n_code; d++) {
 		const struct elfrw_section *s =
 			&v->claim.in.section[elfrw_image_section_at(&v->claim.in, n->data[d])];
+		for (unsigned c = 0; c < n->n_code && v->absolute.v.len; c++)
+			check_number(v, log, n->code[c], n->data[d]);
 		if (!s->data || is_function(v, n->data[d]))
 			continue;
 		uint64_t off = n->data[d] - s->hdr.sh_addr;

@@ -1,0 +1,89 @@
+/* absolute.c: distances in absolute symbols.
+ *
+ * `--defsym=OFF=f-g`, and the same in a linker script, make a symbol that is a number.  A
+ * relocation against it fills in the number; none tells that it is a distance.  So what lies at
+ * that distance from any data whose address the code computes, or from the file's first byte,
+ * stays, if it is a function's entry.  From a function it stays if the number is an operand in the
+ * code that names the function; what else is added to a function's address, arith.c sees.
+ *
+ * Cost: one pass over the symbols; if any of them could lead to code, one over the references for
+ * each number. */
+#include "elfrw/symtab.h"
+#include "icf/infer/parts.h"
+#include "icf/infer/unit.h"
+#include "icf/program/unit.h"
+
+#define MAX_NUMBERS 64 /* of others nothing is known */
+
+struct absolute {
+	struct icf_program *prog;
+	uint64_t lo, hi; /* of the image */
+	uint64_t number[MAX_NUMBERS];
+	unsigned n;
+};
+
+static void add(struct absolute *a, uint64_t number)
+{
+	const struct icf_program *prog = a->prog;
+	const uint64_t code = prog->exec.data[0].start,
+		       end = prog->exec.data[prog->exec.len - 1].end;
+	/* From no place of the image to a place of the code. */
+	if (number + a->hi - code >= end - code + (a->hi - a->lo) || a->n == MAX_NUMBERS)
+		return;
+	for (unsigned k = 0; k < a->n; k++)
+		if (a->number[k] == number)
+			return;
+	a->number[a->n++] = number;
+}
+
+static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
+}
+
+/* Does U have NUMBER as an operand that a relocation filled in? */
+static bool has_operand(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		if (ref[r].kind == ICF_REF_ABS && ref[r].target == number)
+			return true;
+	return false;
+}
+
+/* U computes the address BASE. */
+static void count_from(struct absolute *a, const struct icf_unit *u, uint64_t base)
+{
+	struct icf_program *prog = a->prog;
+	const bool code = icf_in_exec(prog, base);
+	for (unsigned k = 0; k < a->n; k++) {
+		uint32_t to = entry_at(prog, base + a->number[k]);
+		if (to == ICF_NONE || (code && !has_operand(prog, u, a->number[k])))
+			continue;
+		icf_pin_unit(prog, to);
+		icf_pin_unit(prog, code ? icf_unit_at(prog, base) : ICF_NONE);
+	}
+}
+
+void icf_infer_absolute(struct icf_program *prog)
+{
+	struct absolute a = { .prog = prog };
+	if (!prog->exec.len)
+		return;
+	elfrw_image_span(prog->img, &a.lo, &a.hi);
+	for (struct elfrw_all_symbols it = { .img = prog->img }; elfrw_all_symbols_next(&it);)
+		if (it.sym.st_shndx == SHN_ABS && ELF64_ST_TYPE(it.sym.st_info) != STT_FILE &&
+		    it.sym.st_value)
+			add(&a, it.sym.st_value);
+	for (unsigned k = 0; k < a.n; k++)
+		icf_pin_unit(prog, entry_at(prog, a.lo + a.number[k]));
+	for (uint32_t i = 0; i < prog->unit.len && a.n; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			if ((ref[r].flags & ICF_REF_LEA) && ref[r].target - a.lo <= a.hi - a.lo &&
+			    !icf_names_page(&ref[r]))
+				count_from(&a, u, ref[r].target);
+	}
+}
