@@ -382,6 +382,18 @@ void elfrw_newfile_hide(struct elfrw_newfile *f)
 	release(f);
 }
 
+/* Renames the file.  An older one is exchanged with it, and removed then: renaming over a file has
+ * some file systems (ext4) write all of the new one first, which takes as long as folding does.
+ * What other processes see is the same. */
+static bool put_in_place(struct elfrw_newfile *f)
+{
+	struct stat st;
+	if (lstat(f->path, &st) == 0 && S_ISREG(st.st_mode) &&
+	    renameat2(AT_FDCWD, f->temp, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0)
+		return unlink(f->temp) == 0;
+	return rename(f->temp, f->path) == 0;
+}
+
 struct elfrw_err *elfrw_newfile_commit(struct elfrw_newfile *f)
 {
 	struct elfrw_err *err = NULL;
@@ -402,7 +414,7 @@ struct elfrw_err *elfrw_newfile_commit(struct elfrw_newfile *f)
 		err = elfrw_error_errno(errno, "cannot write");
 	f->stream = -1;
 	if (!err && f->temp) {
-		if (rename(f->temp, f->path) == 0) {
+		if (put_in_place(f)) {
 			free(f->temp);
 			f->temp = NULL;
 		} else

@@ -98,6 +98,18 @@ int rename(const char *from, const char *to)
 	return real(from, to);
 }
 
+/* File systems without an exchange of two names report EINVAL. */
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+	int (*real)(int, const char *, int, const char *, unsigned) =
+		(int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2");
+	if (on("norename") || on("noexchange")) {
+		errno = on("norename") ? EIO : EINVAL;
+		return -1;
+	}
+	return real(a, from, b, to, flags);
+}
+
 int fchmod(int fd, mode_t mode)
 {
 	int (*real)(int, mode_t) = (int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod");

@@ -106,6 +106,13 @@ for f in norename "norename notmpfile" "norename nolink"; do
 	rc=$?
 	kept "faults/${f// /-}" 'out/x: cannot replace: Input/output'
 done
+# An older output is exchanged with the new one and removed, or replaced where that cannot be.
+for f in none noexchange "noexchange notmpfile" nolink; do
+	echo older >out/x
+	faulty "$f" "$ICFOLD" prog -o out/x >r.out 2>r.err
+	rc=$?
+	written "faults/older-${f// /-}"
+done
 # Limits on the size of files, with SIGXFSZ as by default, and ignored.
 bad=0
 for kb in 0 1 4 $((new_bytes / 2048)) $((new_bytes / 1024 - 1)); do
@@ -427,7 +434,7 @@ if have strace && strace -o trace true 2>/dev/null; then
 	mkdir elsewhere
 	ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 strace -f -o trace -e trace=%file,write,pwrite64 "$ICFOLD" -q prog -o out/x --map=elsewhere/map --depfile=elsewhere/d --print-icf-sections=elsewhere/s 2>r.err
 	rc=$?
-	bad=$(grep -E 'O_WRONLY|O_RDWR|O_CREAT|mkdir|unlink|rename|link|chmod|chown|utime|truncate' trace | grep -vE 'readlink|"(out|elsewhere)(/[^"]*)?", O_RDWR|linkat\(.*"(out|elsewhere)/[^"]*", |rename(at2?)?\(.*"(out|elsewhere)/[^"]*"' | head -n 1)
+	bad=$(grep -E 'O_WRONLY|O_RDWR|O_CREAT|mkdir|unlink|rename|link|chmod|chown|utime|truncate' trace | grep -vE 'readlink|"(out|elsewhere)(/[^"]*)?", O_RDWR|linkat\(.*"(out|elsewhere)/[^"]*", |rename(at2?)?\(.*"(out|elsewhere)/[^"]*"|unlink\("(out|elsewhere)/\.[^"]*\.icfold-' | head -n 1)
 	check faults/writes-only-outputs "${bad:0:150}" test -z "$bad"
 	check faults/prints-nothing "$(grep -E ' write\(' trace | head -n 1)" test -z "$(grep -E ' write\([12],' trace)"
 	written faults/traced
