@@ -30,6 +30,7 @@ BELOW = {
     "icf/cli": ["dwarf"],
     "icf/program": ["icf/cli", "dwarf/stack"],
     "icf/infer": ["icf/program"],
+    "icf/infer/bare": ["icf/infer"],
     "icf/infer/run": ["icf/infer"],
     "icf/infer/sums": ["icf/infer"],
     "icf/refs": ["icf/infer"],

@@ -80,7 +80,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!prog->inferred) {
 		ELFRW_TRY(judge_gaps(prog, threads));
 		ELFRW_TRY(icf_infer_arithmetic(prog, threads));
-		ELFRW_TRY(icf_infer_based(prog, NULL, threads));
+		ELFRW_TRY(icf_infer_bare(prog, NULL, threads));
 		return icf_infer_sums(prog, threads);
 	}
 	if (!prog->img->pic) {
@@ -114,7 +114,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!err)
 		err = icf_infer_arithmetic(prog, threads);
 	if (!err)
-		err = icf_infer_based(prog, &map, threads);
+		err = icf_infer_bare(prog, &map, threads);
 	if (!err)
 		err = icf_infer_runs(prog, &map, threads);
 	/* Then there are two ascending runs. */

@@ -145,13 +145,13 @@ struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threa
 /* Does the program ask the dynamic linker for its load address?  run/run.c */
 bool icf_asks_for_image(const struct icf_program *prog);
 
-/* based.c: pins the targets of distances in data that count from other data, and with relocations
- * also of words that count from their own place, or are addresses.  MAP: with all tables; NULL:
- * relocations were kept. */
-struct elfrw_err *icf_infer_based(struct icf_program *prog, const struct icf_data_map *map,
-				  unsigned threads);
+/* bare/bare.c: pins the targets of distances in data that count from other data, and with
+ * relocations also of words that count from their own place, or are addresses.  MAP: with all
+ * tables; NULL: relocations were kept. */
+struct elfrw_err *icf_infer_bare(struct icf_program *prog, const struct icf_data_map *map,
+				 unsigned threads);
 
-/* absolute.c: pins what lies at the distance of an absolute symbol from what code names. */
+/* bare/absolute.c: pins what lies at the distance of an absolute symbol from what code names. */
 void icf_infer_absolute(struct icf_program *prog);
 
 /* Does S hold data other than unwind tables and the dynamic linker's data?  run/run.c. */

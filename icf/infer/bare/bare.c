@@ -1,0 +1,124 @@
+/* bare.c: distances in data that count from other data, and words that a linker script wrote.
+ *
+ * A linker script's `LONG(f - base)` has no relocation, whatever relocations were kept; without
+ * kept relocations, an assembler's `.long f - base` has none either.  Such a word counts from an
+ * address that its user has: from one that the same code computes, from one before the word in the
+ * same data (a header, with a table behind it that has a name of its own), or from the file's first
+ * byte.  So each word of 4 bytes, at any place, that may lead into the code from such an address is
+ * tried with all of them; words of 8 bytes begin with such a word.
+ *
+ * Numbers lead to a function by chance, too.  From data behind the code only negative numbers do,
+ * and few are that large: three words at equal steps that lead to different functions are believed;
+ * one or two are if they begin where the code refers to and the next thing with a name follows.
+ * From data before the code, small numbers lead there: each case takes one word more, and words
+ * must be aligned.
+ *
+ * With kept relocations there are no other readers of words without one, so here a word also counts
+ * from its own place; and with fixed addresses, it may be an address (`QUAD(f)`).
+ *
+ * row.c judges rows of words, names.c finds the addresses that words may count from, own.c reads
+ * the words that count from nothing else.
+ *
+ * All that is found stays where it is; the words are never written.  Cost: one pass over the data;
+ * for each word that is left, the names close before it; and for each pair of data addresses in a
+ * unit, the few words at one of them. */
+#include "elfrw/base/search.h"
+#include "icf/infer/bare/state.h"
+#include <stdlib.h>
+
+#define BEFORE 1024 /* bytes from a name to a word that counts from it */
+
+/* Does WORD lead into the code from some address of R? */
+static bool leads_from(const struct icf_based *b, const struct icf_range *r, uint64_t word)
+{
+	return r->lo <= r->hi && word + r->hi - b->lo < b->hi - b->lo + (r->hi - r->lo);
+}
+
+static bool may_lead(const struct icf_based *b, uint64_t place, uint64_t word)
+{
+	const struct icf_range near = { place > BEFORE ? place - BEFORE : 0, place + 4 };
+	return word && (leads_from(b, &near, word) || leads_from(b, &b->behind, word) ||
+			leads_from(b, &b->front, word) ||
+			(!b->prog->img->pic && icf_bare_in_code(b, word & UINT32_MAX)));
+}
+
+/* Something else explains a byte of the word at PLACE: a jump table, a relocation.  *NEXT and *SET,
+ * which begin as 0, move on with the places. */
+static bool is_explained(const struct icf_based *b, uint64_t place, size_t *next, size_t *set)
+{
+	const struct icf_program *prog = b->prog;
+	for (; *set < prog->dynreloc.len && prog->dynreloc.data[*set].place + 8 <= place; ++*set)
+		;
+	if (*set < prog->dynreloc.len && prog->dynreloc.data[*set].place < place + 4)
+		return true;
+	if (prog->inferred)
+		return icf_bit(&b->map->table, place) || icf_bit(&b->map->table, place + 3);
+	const struct icf_dataref *d = prog->dataref.data;
+	for (; *next < prog->dataref.len && d[*next].place + d[*next].size <= place; ++*next)
+		;
+	return *next < prog->dataref.len && d[*next].place < place + 4;
+}
+
+static struct elfrw_err *find_words(struct icf_based *b, const struct elfrw_section *s,
+				    unsigned step)
+{
+	const uint64_t size = s->hdr.sh_size, va = s->hdr.sh_addr;
+	size_t next = 0, set = 0;
+	for (uint64_t off = -va & (step - 1u); off <= size && size - off >= 4; off += step) {
+		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
+		if (!may_lead(b, va + off, word) || is_explained(b, va + off, &next, &set))
+			continue;
+		struct icf_bare *slot = VEC_PUSH(&b->word);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = (struct icf_bare){ va + off, word };
+	}
+	return NULL;
+}
+
+static int place_order(const void *x, const void *y)
+{
+	const struct icf_bare *a = x, *c = y;
+	return a->place < c->place ? -1 : a->place > c->place;
+}
+
+static struct elfrw_err *find_all_words(struct icf_based *b)
+{
+	const struct elfrw_image *img = b->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		b->bytes += icf_holds_data(&img->section[i]) ? img->section[i].hdr.sh_size : 0;
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		if (icf_holds_data(&img->section[i]))
+			ELFRW_TRY(find_words(b, &img->section[i], icf_bare_unit(b)));
+	bool sorted = true;
+	for (size_t i = 1; i < b->word.len; i++)
+		sorted &= b->word.data[i - 1].place < b->word.data[i].place;
+	if (!sorted)
+		qsort(b->word.data, b->word.len, sizeof *b->word.data, place_order);
+	return NULL;
+}
+
+struct elfrw_err *icf_infer_bare(struct icf_program *prog, const struct icf_data_map *map,
+				 unsigned threads)
+{
+	struct icf_based b = { .prog = prog, .map = map };
+	struct icf_data_map own = { 0 };
+	if (!prog->exec.len)
+		return NULL;
+	b.lo = prog->exec.data[0].start;
+	b.hi = prog->exec.data[prog->exec.len - 1].end;
+	struct elfrw_err *err = icf_bare_find_bases(&b);
+	if (!err)
+		err = find_all_words(&b);
+	if (!err && b.word.len && !map) {
+		err = icf_data_map_init(prog, &own);
+		b.map = &own;
+	}
+	if (!err && b.word.len && !prog->inferred)
+		icf_bare_own(&b);
+	if (!err && b.word.len)
+		err = icf_bare_try_names(&b, threads);
+	icf_data_map_deinit(&own);
+	VEC_FREE(&b.word);
+	return err;
+}
