@@ -153,7 +153,7 @@ struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i)
 	struct dwr_rw *rw = &run->rw;
 	const struct dwr_rw_batch *b = &run->batch.data[i];
 	for (uint32_t k = b->first; k < b->first + b->n; k++) {
-		const struct dwr_rw_unit *ru = &rw->ru[k];
+		struct dwr_rw_unit *ru = &rw->ru[k];
 		const struct dwr_unit *u = &rw->units.data[k];
 		uint32_t use = ru->first_use;
 		for (size_t j = 0; j < ru->site.len; j++) {
@@ -170,6 +170,7 @@ struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i)
 				continue;
 			}
 			const struct dwr_list_use *n = &run->use[use++];
+			ru->emptied += n->empty && n->purpose == DWR_FOR_SCOPE;
 			if (!s->indexed)
 				ELFRW_TRY(put_site(rw, u, s->pos, s->size, n->new_off));
 			if (s->views)

@@ -196,9 +196,6 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			st->emptied_scopes += run.rw.ru[i].emptied;
 			run.out.crowded |= run.rw.ru[i].crowded;
 		}
-		for (size_t i = 0; i < run.n_uses; i++)
-			st->emptied_scopes +=
-				run.use[i].empty && run.use[i].purpose == DWR_FOR_SCOPE;
 		st->units = (uint32_t)run.rw.units.len;
 		st->artificial_unit = run.artificial;
 		st->vtables = (uint32_t)run.vtables.v.len;
