@@ -113,6 +113,13 @@ static void check_words(const struct icf_v *v, struct icf_vlog *log, const struc
 	}
 }
 
+static bool holds_words(const struct elfrw_section *s)
+{
+	return (s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) &&
+	       s->hdr.sh_type == SHT_PROGBITS && s->data && !icf_v_is_unwind_name(s->name) &&
+	       strncmp(s->name, ".got", 4) != 0;
+}
+
 /* Does an absolute symbol's number lead from address BASE of data to a function that left? */
 static void check_absolute(const struct icf_v *v, struct icf_vlog *log, uint64_t base)
 {
@@ -130,7 +137,7 @@ void icf_v_check_based(const struct icf_v *v, struct icf_vlog *log, const struct
 	for (unsigned d = 0; d < n->n_data && n->computes; d++) {
 		const struct elfrw_section *s =
 			&in->section[elfrw_image_section_at(in, n->data[d])];
-		if (!s->data || (s->hdr.sh_flags & SHF_EXECINSTR) || (n->data[d] & 3))
+		if (!holds_words(s) || (n->data[d] & 3))
 			continue;
 		const uint64_t off = n->data[d] - s->hdr.sh_addr;
 		const struct words w = { s->data + off, n->data[d], s->hdr.sh_size - off };
@@ -170,13 +177,6 @@ struct elfrw_err *icf_v_check_all_based(struct icf_v *v)
 }
 
 /* --- words that tell where they lead by themselves --- */
-
-static bool holds_words(const struct elfrw_section *s)
-{
-	return (s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) &&
-	       s->hdr.sh_type == SHT_PROGBITS && s->data && !icf_v_is_unwind_name(s->name) &&
-	       strncmp(s->name, ".got", 4) != 0;
-}
 
 struct elfrw_err *icf_v_measure_data(struct icf_v *v)
 {
