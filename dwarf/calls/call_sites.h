@@ -27,6 +27,10 @@ struct dwr_call_wanted {
 	size_t n;
 	const char *const *name; /* functions whose first DIE is wanted (function_names.h) */
 	size_t n_names;
+	const uint32_t *named; /* by name: the unit of the map that is meant */
+	const uint32_t *unit;  /* units of the map that take part in calls: if one has no DIE and no
+				  name that leads to one, a DIE stands in for it; ascending */
+	size_t n_units;
 };
 
 /* What was found.  All zero: nothing yet. */

@@ -60,6 +60,8 @@ struct dwr_icfold_member {
 	uint32_t n_names;
 	uint32_t die; /* first DIE in dies; there may be none */
 	uint32_t n_dies;
+	uint64_t stand_in; /* the DIE of the artificial unit that stands for it in the call tables;
+			      0: none */
 	struct dwr_note_rows rows;
 };
 

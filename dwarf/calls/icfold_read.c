@@ -234,15 +234,26 @@ static struct elfrw_err *read_member(struct reader *rd, uint32_t unit)
 	uint64_t n = elfrw_rbuf_uleb(r);
 	if (n > elfrw_rbuf_left(r))
 		return broken(rd, NOTE_GROUPS, "cut off");
-	m->n_dies = (uint32_t)n;
+	m->n_dies = 0;
+	m->stand_in = 0;
 	while (n--) {
-		struct dwr_icfold_die *d = VEC_PUSH(&rd->die);
-		if (!d)
-			return &elfrw_err_nomem;
-		d->die = elfrw_rbuf_uleb(r);
-		d->overlay = elfrw_rbuf_uleb(r) - 1;
-		if (d->overlay != UINT64_MAX && d->overlay >= rd->note->overlay_size)
+		struct dwr_icfold_die d;
+		d.die = elfrw_rbuf_uleb(r);
+		d.overlay = elfrw_rbuf_uleb(r) - 1;
+		if (d.overlay != UINT64_MAX && d.overlay >= rd->note->overlay_size)
 			return broken(rd, NOTE_GROUPS, "place outside of the overlay");
+		/* The artificial unit is the last one. */
+		if (d.die >= rd->note->artificial_unit) {
+			if (m->stand_in || d.overlay != UINT64_MAX)
+				return broken(rd, NOTE_GROUPS, "two DIEs, or ranges, stand in");
+			m->stand_in = d.die;
+			continue;
+		}
+		struct dwr_icfold_die *slot = VEC_PUSH(&rd->die);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = d;
+		m->n_dies++;
 	}
 	m->rows.status = (uint8_t)elfrw_rbuf_uleb(r);
 	if (m->rows.status > DWR_NOTE_ROWS_OWN)

@@ -1,6 +1,13 @@
-/* artificial.c: the unit that owns the rows of folded functions and the vtables. */
+/* artificial.c: the unit that owns the rows of folded functions, the vtables, and the DIEs that
+ * stand in for functions without one.
+ *
+ * The call tables name functions by their DIEs, but compilers write none for many functions if only
+ * lines are asked for (-gline-tables-only), and none for objects without debug information.  If
+ * such a function shares its code and takes part in calls, a DIE of one byte stands in for it;
+ * .debug_icfold says whose it is, and has the name. */
 #include "dwarf/rewrite/run.h"
 #include "elfrw/arch/arch.h"
+#include "elfrw/base/search.h"
 #include "elfrw/image.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -120,17 +127,84 @@ static void put_dir(struct builder *b, const struct dwr_rw *rw, struct dwr_form_
 			 p.offset_size);
 }
 
-/* The unit's own DIE, and the vtables as its children. */
+#define VTABLES   2 /* the first of two abbreviations */
+#define STANDS_IN 4
+
+struct stand_ins {
+	VEC(uint32_t) unit; /* of the map, ascending */
+};
+
+static bool has_die(const struct dwr_rw_run *run, uint32_t unit)
+{
+	const struct dwr_note_die *d = run->out.die;
+	size_t k = LOWER_BOUND(0, run->out.n_dies, mid, d[mid].unit < unit);
+	return k < run->out.n_dies && d[k].unit == unit;
+}
+
+/* Does the name of the unit lead to the DIE of a declaration? */
+static bool is_declared(const struct dwr_rw_run *run, uint32_t unit)
+{
+	const struct dwr_call_wanted *w = run->rw.in->calls;
+	size_t k = LOWER_BOUND(0, w->n_names, mid, w->named[mid] < unit);
+	return k < w->n_names && w->named[k] == unit && run->out.found.die[k];
+}
+
+static struct elfrw_err *find_stand_ins(const struct dwr_rw_run *run, struct stand_ins *ret)
+{
+	const struct dwr_call_wanted *w = run->rw.in->calls;
+	for (size_t i = 0; w && run->out.searched && i < w->n_units; i++) {
+		if (has_die(run, w->unit[i]) || is_declared(run, w->unit[i]))
+			continue;
+		uint32_t *slot = VEC_PUSH(&ret->unit);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = w->unit[i];
+	}
+	return NULL;
+}
+
+/* DW_TAG_subprogram, DW_AT_declaration: debuggers skip functions that are defined elsewhere. */
+static void put_stand_ins(const struct stand_ins *s, struct dwr_form_params p, struct builder *b)
+{
+	elfrw_wbuf_uleb(b->abbrev, STANDS_IN);
+	elfrw_wbuf_uleb(b->abbrev, DW_TAG_subprogram);
+	elfrw_wbuf_u8(b->abbrev, DW_CHILDREN_no);
+	put_attribute(b, DW_AT_declaration, p.version >= 4 ? DW_FORM_flag_present : DW_FORM_flag);
+	elfrw_wbuf_u16(b->abbrev, 0);
+	for (size_t i = 0; i < s->unit.len; i++) {
+		elfrw_wbuf_uleb(b->info, STANDS_IN);
+		if (p.version < 4)
+			elfrw_wbuf_u8(b->info, 1);
+	}
+}
+
+/* The DIEs of S end at END in .debug_info, but for the end of the unit's children. */
+static struct elfrw_err *note_stand_ins(struct dwr_rw_run *run, const struct stand_ins *s,
+					struct dwr_form_params p, uint64_t end)
+{
+	const size_t n = s->unit.len, bytes = p.version < 4 ? 2 : 1;
+	struct dwr_note_die *die = realloc(run->out.die, (run->out.n_dies + n + 1) * sizeof *die);
+	if (!die)
+		return &elfrw_err_nomem;
+	run->out.die = die;
+	for (size_t i = 0; i < n; i++)
+		die[run->out.n_dies++] =
+			(struct dwr_note_die){ s->unit.data[i], end - (n - i) * bytes };
+	qsort(die, run->out.n_dies, sizeof *die, dwr_rw_note_die_order);
+	return NULL;
+}
+
+/* The unit's own DIE, and the vtables and stand-ins as its children. */
 static void put_unit(struct dwr_rw_run *run, struct dwr_form_params p, bool lines,
-		     struct elfrw_wbuf *w)
+		     const struct stand_ins *s, struct elfrw_wbuf *w)
 {
 	const struct dwr_rw *rw = &run->rw;
 	const struct dwr_rewrite_in *in = rw->in;
-	const bool vtables = run->vtables.v.len != 0;
+	const bool vtables = run->vtables.v.len != 0, children = vtables || s->unit.len;
 	struct builder b = { &run->abbrev, w };
 	elfrw_wbuf_uleb(b.abbrev, 1);
 	elfrw_wbuf_uleb(b.abbrev, DW_TAG_compile_unit);
-	elfrw_wbuf_u8(b.abbrev, vtables ? DW_CHILDREN_yes : DW_CHILDREN_no);
+	elfrw_wbuf_u8(b.abbrev, children ? DW_CHILDREN_yes : DW_CHILDREN_no);
 	elfrw_wbuf_uleb(w, 1);
 	put_string(&b, DW_AT_producer, in->producer ? in->producer : "icfold");
 	put_uint(&b, DW_AT_language, DW_FORM_data2, (uint16_t)language_of(rw), 2);
@@ -142,10 +216,12 @@ static void put_unit(struct dwr_rw_run *run, struct dwr_form_params p, bool line
 	if (run->has_range)
 		put_byte_range(&b, p, rw->map->trap_byte);
 	elfrw_wbuf_u16(b.abbrev, 0);
-	if (vtables) {
-		dwr_rw_vtables_write(&run->vtables, p, 2, b.abbrev, w);
+	if (vtables)
+		dwr_rw_vtables_write(&run->vtables, p, VTABLES, b.abbrev, w);
+	if (s->unit.len)
+		put_stand_ins(s, p, &b);
+	if (children)
 		elfrw_wbuf_u8(w, 0);
-	}
 	elfrw_wbuf_u8(b.abbrev, 0);
 }
 
@@ -175,18 +251,9 @@ static bool in_reach(const struct dwr_rw_run *run, uint64_t table, bool lines)
 	       (!(run->info_size >> 32) || (wide && !run->vtables.v.len));
 }
 
-/* The unit's own range is one byte that is never a PC.  Debuggers ignore the lines of a unit
- * without a range; and no look-up by address enters a unit whose range does not hold the
- * address. */
-struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
+static struct elfrw_err *append(struct dwr_rw_run *run, bool lines, const struct stand_ins *s)
 {
 	struct dwr_rw *rw = &run->rw;
-	bool lines = rw->has_line && rw->line.folded_unit && rw->in->policy == DWR_FOLDED_OVERLAY &&
-		     rw->copy[DWR_INFO];
-	if (rw->in->vtables && rw->copy[DWR_INFO])
-		ELFRW_TRY(dwr_rw_vtables(rw, &run->vtables));
-	if (!lines && !run->vtables.v.len)
-		return NULL;
 	const struct dwr_form_params p = unit_form(run, lines);
 	if (!run->abbrev.len)
 		elfrw_wbuf_bytes(&run->abbrev, rw->secs.sec[DWR_ABBREV].data,
@@ -195,12 +262,32 @@ struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
 	run->has_range = lines && rw->map->trap_byte;
 	struct elfrw_wbuf w = { 0 };
 	size_t length_at = put_unit_header(&w, p, table);
-	put_unit(run, p, lines, &w);
+	put_unit(run, p, lines, s, &w);
 	if (!w.bad)
 		elfrw_put_le(w.data + length_at, w.len - length_at - p.offset_size, p.offset_size);
 	struct elfrw_err *err = append_info(run, &w);
 	elfrw_wbuf_free(&w);
+	if (!err && s->unit.len)
+		err = note_stand_ins(run, s, p, run->info_size - 1);
 	if (!err && p.offset_size == 4 && !in_reach(run, table, lines))
 		err = elfrw_error(".debug_info outgrows its offsets");
+	return err;
+}
+
+/* The unit's own range is one byte that is never a PC.  Debuggers ignore the lines of a unit
+ * without a range; and no look-up by address enters a unit whose range does not hold the
+ * address. */
+struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
+{
+	struct dwr_rw *rw = &run->rw;
+	struct stand_ins s = { 0 };
+	bool lines = rw->has_line && rw->line.folded_unit && rw->in->policy == DWR_FOLDED_OVERLAY &&
+		     rw->copy[DWR_INFO];
+	if (rw->in->vtables && rw->copy[DWR_INFO])
+		ELFRW_TRY(dwr_rw_vtables(rw, &run->vtables));
+	struct elfrw_err *err = rw->copy[DWR_INFO] ? find_stand_ins(run, &s) : NULL;
+	if (!err && (lines || run->vtables.v.len || s.unit.len))
+		err = append(run, lines, &s);
+	VEC_FREE(&s.unit);
 	return err;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_unit(const void *a, const void *b)
+int dwr_rw_note_die_order(const void *a, const void *b)
 {
 	const struct dwr_note_die *x = a, *y = b;
 	if (x->unit != y->unit)
@@ -26,7 +26,7 @@ struct elfrw_err *dwr_rw_shared_dies(const struct dwr_rw *rw, struct dwr_note_di
 		at += ru->die.len;
 	}
 	if (total)
-		qsort(die, total, sizeof *die, by_unit);
+		qsort(die, total, sizeof *die, dwr_rw_note_die_order);
 	*ret = die;
 	*n = total;
 	return NULL;

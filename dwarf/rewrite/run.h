@@ -60,6 +60,9 @@ struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run);
 
 /* ---- note.c ---- */
 
+/* The order of struct dwr_note_die: by unit, then DIE. */
+int dwr_rw_note_die_order(const void *a, const void *b);
+
 /* Collects the DIEs and ranges for the note from what the walk and the lists have left. */
 struct elfrw_err *dwr_rw_collect_note(struct dwr_rw_run *run);
 

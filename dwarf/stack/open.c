@@ -116,6 +116,23 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 	return err;
 }
 
+/* DIEs that only the tables know. */
+static struct elfrw_err *open_stand_ins(struct dwr_callchain *cc)
+{
+	for (size_t i = 0; i < cc->note->n_members; i++) {
+		const struct dwr_icfold_member *m = &cc->note->member[i];
+		struct die_member *d = m->stand_in ? VEC_PUSH(&cc->die) : NULL;
+		if (m->stand_in && !d)
+			return &elfrw_err_nomem;
+		if (d)
+			*d = (struct die_member){ m->stand_in, m->unit };
+		cc->declared[i] = m->stand_in;
+	}
+	if (cc->die.len)
+		qsort(cc->die.data, cc->die.len, sizeof *cc->die.data, die_order);
+	return NULL;
+}
+
 /* DIEs in the tables that belong to no member: declarations of members without a DIE, recognised by
  * name. */
 static struct elfrw_err *open_declared(struct dwr_callchain *cc)
@@ -126,6 +143,7 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 	cc->declared = calloc(cc->note->n_members + 1, sizeof *cc->declared);
 	if (!cc->declared)
 		return &elfrw_err_nomem;
+	ELFRW_TRY(open_stand_ins(cc));
 	for (size_t i = 0; i < 2 * cc->calls.dcall.len && !err; i++) {
 		const struct dwr_dcall *c = &cc->calls.dcall.data[i / 2];
 		uint64_t die = i & 1 ? c->caller : c->die, *slot;
@@ -139,8 +157,9 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 			*slot = die;
 	}
 	for (size_t i = 0; i < cc->note->n_members && odd.len && !err; i++)
-		for (uint32_t k = 0;
-		     k < cc->note->member[i].n_names && !cc->note->member[i].n_dies && !err; k++) {
+		for (uint32_t k = 0; k < cc->note->member[i].n_names &&
+				     !cc->note->member[i].n_dies && !cc->declared[i] && !err;
+		     k++) {
 			struct nameless *n = VEC_PUSH(&v);
 			if (!n)
 				err = &elfrw_err_nomem;

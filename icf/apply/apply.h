@@ -28,6 +28,8 @@ struct icf_call_query {
 	const char **name;      /* of functions that may have no DIE of their own; owned array */
 	uint32_t *unit;         /* the same: their units, ascending; owned */
 	size_t n;
+	uint32_t *shared; /* all units that share code and take part in calls; owned */
+	size_t n_shared;
 	struct dwr_call_wanted wanted; /* the question */
 	struct dwr_call_found answer;  /* owned */
 	bool answered;

@@ -39,9 +39,12 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_cal
 		n += seen[u];
 	q->name = malloc((n + 1) * sizeof *q->name);
 	q->unit = malloc((n + 1) * sizeof *q->unit);
-	const bool ok = q->name && q->unit;
+	q->shared = malloc((n + 1) * sizeof *q->shared);
+	const bool ok = q->name && q->unit && q->shared;
 	for (uint32_t u = 0; ok && u < n_units; u++) {
 		const char *name = seen[u] ? name_of(a, u) : NULL;
+		if (seen[u] && (a->plan->map.unit[u].flags & SHARED))
+			q->shared[q->n_shared++] = u;
 		if (!name)
 			continue;
 		q->name[q->n] = name;
@@ -65,8 +68,13 @@ struct elfrw_err *icf_apply_query(struct icf_apply *a)
 	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, true, a->opt->threads, &q->found));
 	q->scanned = true;
 	ELFRW_TRY(collect_names(a, q));
-	q->wanted = (struct dwr_call_wanted){ q->found.indirect.data, q->found.indirect.len,
-					      q->name, q->n };
+	q->wanted = (struct dwr_call_wanted){ q->found.indirect.data,
+					      q->found.indirect.len,
+					      q->name,
+					      q->n,
+					      q->unit,
+					      q->shared,
+					      q->n_shared };
 	return NULL;
 }
 
@@ -75,6 +83,7 @@ void icf_call_query_deinit(struct icf_call_query *q)
 	icf_calls_deinit(&q->found);
 	free(q->name);
 	free(q->unit);
+	free(q->shared);
 	dwr_call_found_deinit(&q->answer);
 	*q = (struct icf_call_query){ 0 };
 }

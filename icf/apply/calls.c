@@ -9,7 +9,8 @@
  * reader that does not know of these entries never meets one.  A reader that follows tail calls
  * learns which function a jump into shared code meant.
  *
- * The DIEs of shared functions come from the .debug_icfold section just made.  What else
+ * The DIEs of shared functions come from the .debug_icfold section just made; behind those of the
+ * input are some that stand in for functions without one.  What else
  * .debug_info says, of indirect calls that the code does not explain and of functions without a DIE
  * of their own, was found when it was rewritten (call_query.h), or is looked for here if it was
  * not. */
@@ -206,8 +207,9 @@ static struct elfrw_err *lead_to(struct job *j, uint32_t unit, size_t alias,
 {
 	const struct icf_shared *x = &j->a->shared;
 	const uint64_t die = j->die[unit];
-	struct dwr_die_chain chain;
-	ELFRW_TRY(dwr_die_chain(&j->secs, &j->units, table, die, &chain));
+	struct dwr_die_chain chain = { .n = 0 };
+	if (die < j->secs.sec[DWR_INFO].size)
+		ELFRW_TRY(dwr_die_chain(&j->secs, &j->units, table, die, &chain));
 	for (unsigned k = 0; k < chain.n; k++)
 		ELFRW_TRY(push_lead(j, chain.die[k], die));
 	if (x->name[unit])

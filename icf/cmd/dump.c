@@ -80,6 +80,8 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 			printf(", thunk at %" PRIx64, u->entry);
 		for (uint32_t d = 0; d < m->n_dies; d++)
 			printf("%s%" PRIx64, d ? ", " : ", DIE ", note->dies[m->die + d].die);
+		if (m->stand_in)
+			printf(", DIE %" PRIx64 " stands in", m->stand_in);
 		if (!kept)
 			printf(", rows: %s",
 			       rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
@@ -101,7 +103,12 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	printf(", \"dies\": [");
 	for (uint32_t d = 0; d < m->n_dies; d++)
 		printf("%s\"0x%" PRIx64 "\"", d ? ", " : "", note->dies[m->die + d].die);
-	printf("], \"rows\": \"%s\" }",
+	printf("], \"stand_in\": ");
+	if (m->stand_in)
+		printf("\"0x%" PRIx64 "\"", m->stand_in);
+	else
+		printf("null");
+	printf(", \"rows\": \"%s\" }",
 	       rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
 }
 

@@ -41,10 +41,12 @@ bool icf_vcalls_grouped(const struct icf_v *v, uint32_t u)
 	return v->claim.note.unit_member[u] != UINT32_MAX;
 }
 
+/* Has unit U a DIE, or one that stands in for it? */
 static bool has_die(const struct icf_v *v, uint32_t u)
 {
+	const struct dwr_icfold *n = &v->claim.note;
 	return icf_vcalls_grouped(v, u) &&
-	       v->claim.note.member[v->claim.note.unit_member[u]].n_dies;
+	       (n->member[n->unit_member[u]].n_dies || n->member[n->unit_member[u]].stand_in);
 }
 
 /* Is DIE one of unit U's? */
@@ -94,11 +96,14 @@ static struct elfrw_err *collect(struct icf_vcalls *c)
 	struct icf_v *v = c->v;
 	for (size_t i = 0; i < v->claim.note.n_members; i++) {
 		const struct dwr_icfold_member *m = &v->claim.note.member[i];
-		for (uint32_t k = 0; k < m->n_dies; k++) {
+		for (uint32_t k = 0; k < m->n_dies + (m->stand_in != 0); k++) {
 			struct icf_vdie_unit *d = VEC_PUSH(&c->die);
 			if (!d)
 				return &elfrw_err_nomem;
-			*d = (struct icf_vdie_unit){ v->claim.note.dies[m->die + k].die, m->unit };
+			*d = (struct icf_vdie_unit){ k < m->n_dies
+							     ? v->claim.note.dies[m->die + k].die
+							     : m->stand_in,
+						     m->unit };
 		}
 	}
 	if (c->die.len)

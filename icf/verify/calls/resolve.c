@@ -50,7 +50,8 @@ static bool grouped(const struct icf_v *v, uint32_t u)
 
 static bool has_die(const struct icf_v *v, uint32_t u)
 {
-	return !grouped(v, u) || v->claim.note.member[member_of(v, u)].n_dies;
+	const struct dwr_icfold_member *m = v->claim.note.member;
+	return !grouped(v, u) || m[member_of(v, u)].n_dies || m[member_of(v, u)].stand_in;
 }
 
 static const struct dwr_icfold_group *group_of(const struct icf_v *v, uint32_t u)
@@ -139,7 +140,7 @@ static bool lacks_die(struct resolve *r, const struct dwr_icfold_group *group)
 	const struct icf_v *v = r->v;
 	uint8_t *known = &r->lacking[group - v->claim.note.group];
 	for (uint32_t m = group->member; !*known && m < group->member + group->n_members; m++)
-		*known = v->claim.note.member[m].n_dies ? 0 : 2;
+		*known = has_die(v, v->claim.note.member[m].unit) ? 0 : 2;
 	if (!*known)
 		*known = 1;
 	return *known == 2;

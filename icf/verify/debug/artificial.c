@@ -1,10 +1,12 @@
 /* artificial.c: the unit that only OUT has: its DIEs, and its line table. */
 #include "dwarf/calls/vtables.h"
+#include "elfrw/base/sort.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/lines/lines.h"
 #include <ctype.h>
 #include <dwarf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Does some unit of IN have the language?  If none has a language (assemblers' debug information),
@@ -52,38 +54,108 @@ static bool names_class(const char *mangled, const char *name)
 	return strstr(mangled, text) != NULL;
 }
 
-/* Checks the unit's entries for vtables: the place and the class of each. */
-static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
+/* Checks DIE, the entry of a vtable: its place and its class. */
+static void check_vtable(struct icf_vdebug *d, Dwarf_Die *die, const struct dwr_vtables *vt)
 {
-	Dwarf_Die die, type;
+	Dwarf_Die type;
 	Dwarf_Attribute attr;
-	struct dwr_vtables vt;
-	if (dwarf_child(unit, &die) != 0)
-		return NULL;
-	ELFRW_TRY(icf_v_named(d->v->claim.in.path,
-			      dwr_vtables_read(&d->v->claim.in, &d->v->claim.in, &vt)));
-	do {
-		Dwarf_Op *op;
-		size_t n;
-		bool ok = dwarf_tag(&die) == TAG_VTABLE && !dwarf_haschildren(&die) &&
-			  dwarf_formref_die(dwarf_attr(&die, DW_AT_type, &attr), &type) &&
-			  !dwarf_getlocation(dwarf_attr(&die, DW_AT_location, &attr), &op, &n) &&
-			  n == 1 && op->atom == DW_OP_addr;
-		int tag = ok ? dwarf_tag(&type) : 0;
-		const struct dwr_vtable *t = NULL;
-		for (size_t i = 0; ok && i < vt.table.len && !t; i++)
-			if (icf_v_data(&d->v->claim, vt.table.data[i].object) == op->number)
-				t = &vt.table.data[i];
-		d->log->checked[ICF_VC_DIE]++;
-		if (!ok || !t || (tag != DW_TAG_class_type && tag != DW_TAG_structure_type) ||
-		    !names_class(t->name, dwarf_diename(&type)))
+	Dwarf_Op *op;
+	size_t n;
+	bool ok = dwarf_tag(die) == TAG_VTABLE && !dwarf_haschildren(die) &&
+		  dwarf_formref_die(dwarf_attr(die, DW_AT_type, &attr), &type) &&
+		  !dwarf_getlocation(dwarf_attr(die, DW_AT_location, &attr), &op, &n) && n == 1 &&
+		  op->atom == DW_OP_addr;
+	int tag = ok ? dwarf_tag(&type) : 0;
+	const struct dwr_vtable *t = NULL;
+	for (size_t i = 0; ok && i < vt->table.len && !t; i++)
+		if (icf_v_data(&d->v->claim, vt->table.data[i].object) == op->number)
+			t = &vt->table.data[i];
+	if (!ok || !t || (tag != DW_TAG_class_type && tag != DW_TAG_structure_type) ||
+	    !names_class(t->name, dwarf_diename(&type)))
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"vtable: DIE 0x%llx: expected one of a vtable and its class, found another",
+			ICF_VX(dwarf_dieoffset(die)));
+}
+
+static int only_declaration(Dwarf_Attribute *attr, void *arg)
+{
+	bool *known = arg, flag;
+	*known = *known && dwarf_whatattr(attr) == DW_AT_declaration &&
+		 dwarf_formflag(attr, &flag) == 0 && flag;
+	return *known ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
+/* Checks DIE, which stands in for a function in the call tables: it says nothing.  STANDS: the
+ * offsets of all such DIEs, sorted. */
+static void check_stand_in(struct icf_vdebug *d, Dwarf_Die *die, const struct icf_ventries *stands)
+{
+	bool known = dwarf_hasattr(die, DW_AT_declaration) && !dwarf_haschildren(die);
+	uint64_t off = (uint64_t)dwarf_dieoffset(die);
+	dwarf_getattrs(die, only_declaration, &known, 0);
+	if (!known || !stands->v.len ||
+	    !bsearch(&off, stands->v.data, stands->v.len, sizeof off, elfrw_u64_order))
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"artificial unit: DIE 0x%llx: expected one that stands for a function and says nothing else, found another",
+			ICF_VX(off));
+}
+
+/* Collects the DIEs that stand in for functions: by the note, for those without a DIE of their
+ * own. */
+static struct elfrw_err *find_stand_ins(struct icf_vdebug *d, struct icf_ventries *ret)
+{
+	const struct dwr_icfold *n = &d->v->claim.note;
+	for (size_t i = 0; i < n->n_members; i++) {
+		if (!n->member[i].stand_in)
+			continue;
+		uint64_t *slot = n->member[i].n_dies ? NULL : VEC_PUSH(&ret->v);
+		if (!slot && !n->member[i].n_dies)
+			return &elfrw_err_nomem;
+		if (slot)
+			*slot = n->member[i].stand_in;
+		else
 			icf_vlog_bad(
-				d->log, ICF_VC_DIE,
-				"vtable: DIE 0x%llx: expected one of a vtable and its class, found another",
-				ICF_VX(dwarf_dieoffset(&die)));
-	} while (dwarf_siblingof(&die, &die) == 0);
-	dwr_vtables_deinit(&vt);
+				d->log, ICF_VC_NOTE,
+				"DIEs: 0x%llx: expected to stand for a function without a DIE, found one with",
+				ICF_VX(n->member[i].stand_in));
+	}
+	if (ret->v.len)
+		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
 	return NULL;
+}
+
+/* Checks the unit's entries: for vtables, and for functions. */
+static struct elfrw_err *check_children(struct icf_vdebug *d, Dwarf_Die *unit)
+{
+	Dwarf_Die die;
+	struct dwr_vtables vt = { 0 };
+	struct icf_ventries stands = { 0 };
+	size_t n = 0, different = 0;
+	struct elfrw_err *err = find_stand_ins(d, &stands);
+	bool any = !err && dwarf_child(unit, &die) == 0;
+	if (any)
+		err = icf_v_named(d->v->claim.in.path,
+				  dwr_vtables_read(&d->v->claim.in, &d->v->claim.in, &vt));
+	while (any && !err) {
+		d->log->checked[ICF_VC_DIE]++;
+		if (dwarf_tag(&die) == DW_TAG_subprogram) {
+			check_stand_in(d, &die, &stands);
+			n++;
+		} else
+			check_vtable(d, &die, &vt);
+		any = dwarf_siblingof(&die, &die) == 0;
+	}
+	for (size_t i = 0; i < stands.v.len; i++)
+		different += !i || stands.v.data[i - 1] != stands.v.data[i];
+	if (!err && (n != different || different != stands.v.len))
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"artificial unit: expected a DIE for each of %zu functions without one, found %zu for %zu",
+			stands.v.len, n, different);
+	dwr_vtables_deinit(&vt);
+	VEC_FREE(&stands.v);
+	return err;
 }
 
 /* "icfold" and a version, as --version prints it. */
@@ -131,6 +203,6 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 		icf_vlog_bad(
 			d->log, ICF_VC_DIE,
 			"artificial unit: expected this program's, in a language of the input, found another");
-	ELFRW_TRY(check_vtables(d, &die));
+	ELFRW_TRY(check_children(d, &die));
 	return icf_vd_own_table(d, &die);
 }
