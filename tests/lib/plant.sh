@@ -5,17 +5,27 @@ tool_flags=()
 ! nm "$BUILD/icfold" 2>/dev/null | grep -q __asan_init || tool_flags=("-fsanitize=address,undefined")
 tool_libs=(-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl)
 
-# plant SUITE/NAME FILE SED: $WORK/NAME is an icfold with FILE (without .c) as SED makes it.
+# plant SUITE/NAME FILE SED: $WORK/NAME is an icfold with FILE (without .c) as SED makes it, and with the pairs of FILE and SED in `also`.
+also=()
 plant() {
-	local test=$1 name=${1##*/} file=$2 objects
-	sed "$3" "$file.c" >"$WORK/$name.c"
-	if cmp -s "$file.c" "$WORK/$name.c"; then
-		not_ok "$test" "$file.c has no such line any more: $3"
-		return 1
-	fi
-	mapfile -t objects < <(find elfrw dwarf icf -name '*.c' ! -path 'icf/lib/*' ! -path "$file.c" | sed "s#\(.*\)c\$#$BUILD/\1o#")
-	if ! gcc -std=gnu17 -D_GNU_SOURCE -I. -I"$(dirname "$file")" -O1 "${tool_flags[@]}" -c "$WORK/$name.c" -o "$WORK/$name.o" 2>"$WORK/log" ||
-		! gcc "${tool_flags[@]}" "${objects[@]}" "$WORK/$name.o" -o "$WORK/$name" "${tool_libs[@]}" 2>"$WORK/log"; then
+	local test=$1 name=${1##*/} pairs=("$2" "$3" "${also[@]}") objects=() made=() file k
+	mapfile -t objects < <(find elfrw dwarf icf -name '*.c' ! -path 'icf/lib/*' | sed "s#\(.*\)c\$#$BUILD/\1o#")
+	for ((k = 0; k < ${#pairs[@]}; k += 2)); do
+		file=${pairs[k]}
+		sed "${pairs[k + 1]}" "$file.c" >"$WORK/$name.c"
+		if cmp -s "$file.c" "$WORK/$name.c"; then
+			not_ok "$test" "$file.c has no such line any more: ${pairs[k + 1]}"
+			return 1
+		fi
+		if ! gcc -std=gnu17 -D_GNU_SOURCE -I. -I"$(dirname "$file")" -O1 "${tool_flags[@]}" -c "$WORK/$name.c" -o "$WORK/$name.$k.o" 2>"$WORK/log"; then
+			not_ok "$test" "does not build: $(first_line "$WORK/log")"
+			return 1
+		fi
+		made+=("$WORK/$name.$k.o")
+		mapfile -t objects < <(printf '%s\n' "${objects[@]}" | grep -vFx "$BUILD/$file.o")
+	done
+	cp "$WORK/$name.0.o" "$WORK/$name.o"
+	if ! gcc "${tool_flags[@]}" "${objects[@]}" "${made[@]}" -o "$WORK/$name" "${tool_libs[@]}" 2>"$WORK/log"; then
 		not_ok "$test" "does not build: $(first_line "$WORK/log")"
 		return 1
 	fi

@@ -1,13 +1,15 @@
 /* absolute.c: distances in absolute symbols.
  *
  * `--defsym=OFF=f-g`, and the same in a linker script, make a symbol that is a number.  A
- * relocation against it fills in the number; none tells that it is a distance.  So what lies at
- * that distance from any data whose address the code computes, or from the file's first byte,
- * stays, if it is a function's entry.  From a function it stays if the number is an operand in the
- * code that names the function; what else is added to a function's address, arith.c sees.
+ * relocation against it fills in the number; none tells that it is a distance.  If a unit computes
+ * an address and has such a number, as an operand or in the global offset table, the entry of a
+ * function that lies at this distance from the address stays, and so does the function that the
+ * address is.  So does a function at such a distance from the file's first byte, which code may
+ * have from anywhere.  Other sums with a function's address are seen by arith.c.
  *
- * Cost: one pass over the symbols; if any of them could lead to code, one over the references for
- * each number. */
+ * Cost: one pass over the symbols; if any of them could lead to code, one over the references, and
+ * over the code of units with an address from which one does. */
+#include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
 #include "icf/infer/unit.h"
@@ -27,8 +29,9 @@ static void add(struct absolute *a, uint64_t number)
 	const struct icf_program *prog = a->prog;
 	const uint64_t code = prog->exec.data[0].start,
 		       end = prog->exec.data[prog->exec.len - 1].end;
+	const uint64_t all = end - code + (a->hi - a->lo);
 	/* From no place of the image to a place of the code. */
-	if (number + a->hi - code >= end - code + (a->hi - a->lo) || a->n == MAX_NUMBERS)
+	if ((number + a->hi - code >= all && a->hi - number - code >= all) || a->n == MAX_NUMBERS)
 		return;
 	for (unsigned k = 0; k < a->n; k++)
 		if (a->number[k] == number)
@@ -42,13 +45,35 @@ static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
 }
 
-/* Does U have NUMBER as an operand that a relocation filled in? */
-static bool has_operand(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
+/* Does U load NUMBER, as a word of 8 bytes? */
+static bool loads(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	for (uint32_t r = 0; r < u->n_ref; r++)
-		if (ref[r].kind == ICF_REF_ABS && ref[r].target == number)
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		const uint8_t *p = ref[r].flags & ICF_REF_LEA
+					   ? NULL
+					   : elfrw_image_at(prog->img, ref[r].target, 8);
+		if (p && elfrw_get64(p) == number)
 			return true;
+	}
+	return false;
+}
+
+/* Does U have NUMBER?  Where instructions hold parts of numbers, it may. */
+static bool has_number(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
+{
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	const uint64_t size = u->end - u->start;
+	struct elfrw_insn in;
+	if (prog->arch->low_form || u->kind == ICF_UNIT_OPAQUE || loads(prog, u, number))
+		return true;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &in))
+			return true;
+		if (icf_operand(code + pos + in.imm_off, in.imm_size) == number ||
+		    icf_operand(code + pos + in.disp_off, in.disp_size) == number)
+			return true;
+	}
 	return false;
 }
 
@@ -58,10 +83,12 @@ static void count_from(struct absolute *a, const struct icf_unit *u, uint64_t ba
 	struct icf_program *prog = a->prog;
 	const bool code = icf_in_exec(prog, base);
 	for (unsigned k = 0; k < a->n; k++) {
-		uint32_t to = entry_at(prog, base + a->number[k]);
-		if (to == ICF_NONE || (code && !has_operand(prog, u, a->number[k])))
+		uint32_t on = entry_at(prog, base + a->number[k]),
+			 back = entry_at(prog, base - a->number[k]);
+		if ((on == ICF_NONE && back == ICF_NONE) || !has_number(prog, u, a->number[k]))
 			continue;
-		icf_pin_unit(prog, to);
+		icf_pin_unit(prog, on);
+		icf_pin_unit(prog, back);
 		icf_pin_unit(prog, code ? icf_unit_at(prog, base) : ICF_NONE);
 	}
 }

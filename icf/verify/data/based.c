@@ -120,11 +120,22 @@ static bool holds_words(const struct elfrw_section *s)
 	       strncmp(s->name, ".got", 4) != 0;
 }
 
-/* Does an absolute symbol's number lead from address BASE of data to a function that left? */
-static void check_absolute(const struct icf_v *v, struct icf_vlog *log, uint64_t base)
+static bool names(const struct icf_vnamed *n, uint64_t number)
+{
+	for (unsigned d = 0; d < n->n_data; d++)
+		if (n->data[d] == number)
+			return true;
+	return false;
+}
+
+/* Does an absolute symbol's number lead from address BASE of data to a function that left?  N: what
+ * the unit names that has the address; the number is among it.  NULL: any unit may have both. */
+static void check_absolute(const struct icf_v *v, struct icf_vlog *log, uint64_t base,
+			   const struct icf_vnamed *n)
 {
 	for (size_t k = 0; k < v->absolute.v.len; k++)
-		if (left(&v->claim, base + v->absolute.v.data[k]))
+		if (left(&v->claim, base + v->absolute.v.data[k]) &&
+		    (!n || names(n, v->absolute.v.data[k])))
 			report(v, log, v->absolute.v.data[k], base, base + v->absolute.v.data[k]);
 }
 
@@ -133,7 +144,7 @@ void icf_v_check_based(const struct icf_v *v, struct icf_vlog *log, const struct
 	const struct elfrw_image *in = &v->claim.in;
 	for (unsigned b = 0; b < n->n_data && v->absolute.v.len; b++)
 		if (n->computes >> b & 1)
-			check_absolute(v, log, n->data[b]);
+			check_absolute(v, log, n->data[b], n);
 	for (unsigned d = 0; d < n->n_data && n->computes; d++) {
 		const struct elfrw_section *s =
 			&in->section[elfrw_image_section_at(in, n->data[d])];
@@ -202,7 +213,7 @@ void icf_v_check_bare(struct icf_v *v)
 	const struct icf_vclaim *c = &v->claim;
 	const uint64_t size = c->hi - c->lo;
 	/* Code may have it from anywhere. */
-	check_absolute(v, &v->log, v->image);
+	check_absolute(v, &v->log, v->image, NULL);
 	if (c->inferred)
 		return;
 	const bool lone = (double)v->data_size * (double)c->unit.len / 4294967296. < 0.03;

@@ -210,6 +210,8 @@ cd "$ROOT" || exit 1
 # forgotten NAME PROGRAM FILE SED: the search without a rule.
 forgotten() { forget "bare/forgotten/$1" "$2" "$3" "$4" 'removed code that nothing reaches|code addresses in data' --in-place; }
 doubt=icf/infer/run/doubt
+# What the search for folding keeps, it keeps in any case.
+also=(icf/infer/infer 's/^\ticf_infer_absolute(prog);//; s/err = icf_infer_bare(prog, &map, threads);/;/')
 forgotten words crowd $doubt 's/^\tkeep_entry(d, at + word);//'
 forgotten ends crowd $doubt 's/^\tkeep_entry(d, at + 4 + word);//'
 forgotten got crowd $doubt 's/^\tkeep_known(d, word);//'
