@@ -223,8 +223,9 @@ void icf_v_check_bare(struct icf_v *v)
 		for (uint64_t off = -w.at & 3; holds_words(s) && off <= w.size && w.size - off >= 4;
 		     off += 4) {
 			const uint64_t word = word_at(&w, off), own = w.at + off;
-			if (word && own + word - c->lo < size && lone && left(c, own + word) &&
-			    !explained(v, own, 4))
+			/* The distance to code behind the data is small, as most numbers are. */
+			if (word >> 63 && own + word - c->lo < size && lone &&
+			    left(c, own + word) && !explained(v, own, 4))
 				report(v, &v->log, own, own, own + word);
 			if (!c->in.pic && word - c->lo < size && w.size - off >= 8 &&
 			    elfrw_get64(w.data + off) == word && left(c, word) &&

@@ -123,6 +123,7 @@ for h in head:
             struct.pack_into('<Q', b, at + 8, 0)
 open('behind.less', 'wb').write(b)
 END
+chmod +x behind.less
 "$ICFOLD" -q --allow-growth --icf=all behind.less -o behind.out
 "$ICFOLD" verify --icf=all behind behind.out >verdict 2>&1
 check table_end/less "verify: $(tail -n 1 verdict)" grep -qx equal verdict
