@@ -55,6 +55,18 @@ for opt in -O0 -O1 -O2; do
 	done
 done
 
+# Functions without a DIE: compilers write none if only lines are asked for, or nothing.
+if have clang; then
+	for dwarf in 2 3 4 5; do
+		n=lines-dwarf$dwarf
+		CC=clang build "$n" chains.c -gline-tables-only -gdwarf-$dwarf -O1 -ffunction-sections && fold "$n" "$WORK/$n" && chains "$n" "$WORK/$n" 1500
+	done
+else
+	skip lines "no clang"
+fi
+echo 'int described(int x) { return x; }' >"$WORK/described.c"
+build some chains.c -g0 -O1 -ffunction-sections -fno-ipa-icf -g "$WORK/described.c" && fold some "$WORK/some" && chains some "$WORK/some" 1500
+
 # Only the input's call tables say what main calls indirectly: leaf_b by a pointer, and slot 1 of B's vtable.
 if build gcc_tables calls.S && fold gcc_tables "$WORK/gcc_tables"; then
 	f=$WORK/gcc_tables.folded
