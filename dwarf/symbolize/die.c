@@ -100,23 +100,31 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 	return true;
 }
 
+bool dwr_sym_low_high(const struct dwr_sym_unit *unit, const struct dwr_sym_extent *extent,
+		      struct dwr_span *ret)
+{
+	const struct dwr_value *low = extent->low, *high = extent->high;
+	struct dwr_sym_file *file = unit->file;
+	*ret = (struct dwr_span){ 0 };
+	if (!low || !low->form || !high || !high->form ||
+	    !dwr_value_address(&file->secs, &unit->u, &unit->root, low, &ret->lo))
+		return false;
+	if (!dwr_form_is_address(high->form))
+		ret->hi = ret->lo + high->u;
+	else if (!dwr_value_address(&file->secs, &unit->u, &unit->root, high, &ret->hi))
+		ret->hi = 0;
+	if (ret->lo < file->code_low || ret->hi <= ret->lo)
+		ret->lo = ret->hi = 0;
+	return true;
+}
+
 struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
 				const struct dwr_sym_extent *extent, uint64_t id,
 				struct dwr_spans *spans, bool *found)
 {
-	const struct dwr_value *low = extent->low, *high = extent->high;
-	struct dwr_sym_file *file = unit->file;
-	uint64_t lo, hi;
-	*found = low && low->form && high && high->form &&
-		 dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo);
-	if (!*found)
-		return NULL;
-	if (dwr_form_is_address(high->form)) {
-		if (!dwr_value_address(&file->secs, &unit->u, &unit->root, high, &hi))
-			return NULL;
-	} else
-		hi = lo + high->u;
-	return lo < file->code_low ? NULL : dwr_spans_add(spans, lo, hi, id);
+	struct dwr_span s;
+	*found = dwr_sym_low_high(unit, extent, &s);
+	return *found ? dwr_spans_add(spans, s.lo, s.hi, id) : NULL;
 }
 
 /* The sections with UNIT's range lists, and their kind. */

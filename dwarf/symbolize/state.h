@@ -1,8 +1,8 @@
 /* state.h: private to this folder: the parts of a symbolizer.
  *
  * A query goes down level by level.  Each level is built on first use: the units' intervals
- * (units.c), one unit's functions and one function's inlined copies (func.c), one line table's
- * sequences (line.c), names of the entries that are printed (die.c). */
+ * (units.c), one unit's functions (func.c), one function's inlined copies (body.c), one line
+ * table's sequences (line.c), names of the entries that are printed (die.c). */
 #ifndef DWARF_SYMBOLIZE_STATE_H
 #define DWARF_SYMBOLIZE_STATE_H
 #include "dwarf/calls/icfold_note.h"
@@ -42,16 +42,29 @@ struct dwr_sym_nodes {
 	size_t len, cap;
 };
 
+/* An address in a function, and the innermost node that holds it. */
+struct dwr_sym_answer {
+	uint64_t address;
+	uint32_t node;
+};
+
+struct dwr_sym_answers {
+	struct dwr_sym_answer *data; /* owned */
+	size_t len, cap;
+};
+
 struct dwr_sym_body {
 	const struct dwr_sym_unit *unit; /* NULL: not filled */
 	uint64_t die;                    /* the function's */
 	uint32_t member;   /* of the note; UINT32_MAX: as the debug information has it */
-	uint32_t asked;    /* look-ups so far */
-	uint32_t searched; /* ... in spans that were not flat */
-	bool whole; /* spans has all of the function; else only node counts, for one address */
-	bool flat;  /* ... and is a flat table */
+	uint32_t walks;    /* so far, each for some addresses */
+	bool many;         /* there are so many ranges that only the whole is worth a walk */
+	uint32_t searched; /* look-ups in spans that were not flat */
+	bool whole;        /* spans has all of the function; else node has what the answers need */
+	bool flat;         /* ... and is a flat table */
 	struct dwr_spans spans; /* id: index of the node */
 	struct dwr_sym_nodes node;
+	struct dwr_sym_answers answer; /* ascending */
 };
 
 /* Values of a DIE or of one that it refers to. */
@@ -73,11 +86,12 @@ struct dwr_sym {
 	struct dwr_sym_file *alt;   /* supplementary file (dwz), or NULL */
 	bool alt_tried;
 	enum dwr_sym_path path;
-	char *debug_dir; /* owned */
-	char *sysroot;   /* owned; "": none */
-	char *warning;   /* owned */
-	bool nomem;      /* something is missing because memory ran out */
-	uint64_t later;  /* of dwr_sym_will_ask() */
+	char *debug_dir;       /* owned */
+	char *sysroot;         /* owned; "": none */
+	char *warning;         /* owned */
+	bool nomem;            /* something is missing because memory ran out */
+	const uint64_t *ahead; /* of dwr_sym_will_ask(); borrowed */
+	size_t n_ahead;
 	struct dwr_arena arena;
 
 	struct dwr_spans units; /* id: offset of the unit */
@@ -151,6 +165,11 @@ struct dwr_sym_list_bytes {
 	uint64_t list, section;
 };
 
+/* The range of code that low_pc and high_pc say, empty for deleted code; false: they do not say
+ * one. */
+bool dwr_sym_low_high(const struct dwr_sym_unit *unit, const struct dwr_sym_extent *extent,
+		      struct dwr_span *ret);
+
 /* The parts of that: the range that low_pc and high_pc say, if they do (*FOUND); where the list
  * that RANGES states is; the ranges of the list at OFF, none if it is broken. */
 struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
@@ -216,6 +235,12 @@ enum dwr_sym_funcs {
 /* Finds the functions of UNIT for unit->funcs, WHICH or more. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit,
 				    enum dwr_sym_funcs which);
+
+/* Moves CUR behind the insides of DIE, its last one, if SIBLING says where they end. */
+bool dwr_sym_step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur,
+		       const struct dwr_die *die, const struct dwr_value *sibling);
+
+/* ---- body.c ---- */
 
 /* A place in a function: the innermost node, and the nodes around it in body->node. */
 struct dwr_sym_inside {

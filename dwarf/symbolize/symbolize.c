@@ -23,7 +23,6 @@ const char *dwr_sym_warning(const struct dwr_sym *sym)
 static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
 				  const struct dwr_sym_options *opt)
 {
-	sym->later = UINT64_MAX;
 	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
 	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
 	const char *sysroot = opt && opt->sysroot ? opt->sysroot : "";
@@ -82,6 +81,7 @@ void dwr_sym_close(struct dwr_sym *sym)
 	for (unsigned i = 0; i < DWR_SYM_BODIES; i++) {
 		VEC_FREE(&sym->body[i].spans);
 		VEC_FREE(&sym->body[i].node);
+		VEC_FREE(&sym->body[i].answer);
 	}
 	dwr_symtab_free(sym->symtab);
 	dwr_sym_demangled_free(sym);
@@ -102,9 +102,10 @@ void dwr_sym_in_order(struct dwr_sym *sym)
 	sym->debug->n_abbrevs = DWR_SYM_ABBREVS_IN_ORDER;
 }
 
-void dwr_sym_will_ask(struct dwr_sym *sym, uint64_t address)
+void dwr_sym_will_ask(struct dwr_sym *sym, const uint64_t *address, size_t n)
 {
-	sym->later = address;
+	sym->ahead = address;
+	sym->n_ahead = n;
 }
 
 void dwr_sym_frames_deinit(struct dwr_sym_frames *frames)

@@ -93,9 +93,9 @@ void dwr_sym_expect_many(struct dwr_sym *sym);
  * kept. */
 void dwr_sym_in_order(struct dwr_sym *sym);
 
-/* Queries come in the order of their addresses, and a few behind the next one is one for ADDRESS:
- * if that is in the same function, the function is worth more work now.  UINT64_MAX: not known. */
-void dwr_sym_will_ask(struct dwr_sym *sym, uint64_t address);
+/* The next queries are for these N addresses, in ascending order: those in one function are
+ * answered by one walk over it.  ADDRESS is borrowed until the next call. */
+void dwr_sym_will_ask(struct dwr_sym *sym, const uint64_t *address, size_t n);
 
 /* The frames at ADDRESS (an address in the file, without a load address), innermost first; none if
  * nothing is known.  FLAGS: DWR_SYM_*.  Errors: out of memory; broken debug information counts as

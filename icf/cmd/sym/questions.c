@@ -209,10 +209,16 @@ static struct elfrw_err *answer_symbol(struct icf_questions *s, struct module *m
 	return NULL;
 }
 
+/* Is Q about an address? */
+static bool is_plain(const struct question *q)
+{
+	return !q->bad && !q->symbol;
+}
+
 /* Finds the answers to questions about addresses. */
 static struct elfrw_err *find_answer(struct icf_questions *s, struct question *q)
 {
-	struct dwr_sym *sym = q->bad || q->symbol ? NULL : s->module[q->module].sym;
+	struct dwr_sym *sym = is_plain(q) ? s->module[q->module].sym : NULL;
 	if (!sym)
 		return NULL;
 	ELFRW_TRY(look_up(s, sym, q->address - s->in->adjust, s->in->inlines));
@@ -270,33 +276,45 @@ static int by_address(const void *a, const void *b, void *ctx)
 }
 
 /* Answers come in the order of addresses, so what was read for them is hardly read again. */
-#define REMEMBERED 512 /* answers */
-
-static void forget(const struct icf_questions *s, const struct question *q)
+static void forget(struct dwr_sym *sym)
 {
 	bool apart;
-	const struct dwr_sym *sym = s->module[q->module].sym;
-	const struct elfrw_image *img = sym ? dwr_sym_debug_image(sym, &apart) : NULL;
+	const struct elfrw_image *img = dwr_sym_debug_image(sym, &apart);
 	if (img)
 		elfrw_image_forget(img);
 }
 
-#define AHEAD 3 /* questions about one function that are answered one by one */
+#define TOGETHER 512 /* questions whose addresses are told in advance */
 
-/* Finds the answer to the I-th question by address. */
-static struct elfrw_err *find_ordered(struct icf_questions *s, size_t i)
+/* Finds the answers to the questions from the I-th one by address on that are about one file, at
+ * most TOGETHER.  *END: the first that is left. */
+static struct elfrw_err *find_some(struct icf_questions *s, size_t i, size_t *end)
 {
-	struct question *q = &s->question.data[s->order[i]];
-	struct dwr_sym *sym = q->bad ? NULL : s->module[q->module].sym;
-	if (sym) {
-		const struct question *later =
-			i + AHEAD < s->question.len ? &s->question.data[s->order[i + AHEAD]] : NULL;
-		bool same = later && !later->bad && !later->symbol && later->module == q->module;
-		dwr_sym_will_ask(sym, same ? later->address - s->in->adjust : UINT64_MAX);
+	const struct question *q = s->question.data, *first = &q[s->order[i]];
+	struct dwr_sym *sym = s->module ? s->module[first->module].sym : NULL;
+	uint64_t address[TOGETHER];
+	size_t n = 0, to = i;
+	for (; to < s->question.len && to - i < TOGETHER; to++) {
+		const struct question *next = &q[s->order[to]];
+		if (next->module != first->module)
+			break;
+		if (!is_plain(next))
+			continue;
+		address[n] = next->address - s->in->adjust;
+		if (n && address[n] < address[n - 1]) /* it was smaller than the adjustment */
+			break;
+		n++;
 	}
-	struct elfrw_err *err = find_answer(s, q);
-	if (i % REMEMBERED == REMEMBERED - 1 && q->n_frames)
-		forget(s, q);
+	struct elfrw_err *err = NULL;
+	if (sym)
+		dwr_sym_will_ask(sym, address, n);
+	for (; i < to && !err; i++)
+		err = find_answer(s, &s->question.data[s->order[i]]);
+	if (sym)
+		dwr_sym_will_ask(sym, NULL, 0);
+	if (sym && n == TOGETHER)
+		forget(sym);
+	*end = to;
 	return err;
 }
 
@@ -312,8 +330,8 @@ static struct elfrw_err *answer(struct icf_questions *s)
 	for (uint32_t i = 0; i < s->n_modules && n >= MANY; i++)
 		if (s->module[i].sym)
 			dwr_sym_in_order(s->module[i].sym);
-	for (size_t i = 0; i < n && !err; i++)
-		err = find_ordered(s, i);
+	for (size_t i = 0; i < n && !err;)
+		err = find_some(s, i, &i);
 	for (size_t i = 0; i < n; i++) {
 		if (!err)
 			err = print_question(s, &s->question.data[i]);
