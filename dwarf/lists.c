@@ -246,22 +246,50 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 	return NULL;
 }
 
-/* The operands of an entry of the form that nearly all have; false: it may be another one. */
-static inline bool read_pair(const struct dwr_list_walk *w, struct elfrw_rbuf *r, uint64_t pair[2])
+enum quick {
+	QUICK_RANGE,
+	QUICK_END,
+	QUICK_NO, /* it may be an entry of another kind, or a broken one */
+};
+
+/* Reads entries of .debug_rnglists at R, up to a range or the end, as long as they are of the kinds
+ * that nearly all are of.  Moves W behind them.  Addresses have 8 bytes. */
+static inline enum quick quick_rnglist(struct dwr_list_walk *w, struct elfrw_rbuf *r,
+				       uint64_t *begin, uint64_t *end)
 {
-	if (w->kind == DWR_LIST_RNGLISTS && w->cu->params.address_size == 8) {
-		if (elfrw_rbuf_u8(r) != DW_RLE_offset_pair)
-			return false;
-		pair[0] = elfrw_rbuf_uleb(r);
-		pair[1] = elfrw_rbuf_uleb(r);
-	} else if (w->kind == DWR_LIST_RANGES && w->cu->params.address_size == 8) {
-		pair[0] = elfrw_rbuf_u64(r);
-		pair[1] = elfrw_rbuf_u64(r);
-		if (pair[0] == UINT64_MAX || (!pair[0] && !pair[1]))
-			return false;
-	} else
-		return false;
-	return elfrw_rbuf_ok(r);
+	for (;;) {
+		const uint8_t kind = elfrw_rbuf_u8(r);
+		uint64_t base = w->base;
+		if (kind == DW_RLE_offset_pair) {
+			*begin = base + elfrw_rbuf_uleb(r);
+			*end = base + elfrw_rbuf_uleb(r);
+		} else if (kind == DW_RLE_start_length) {
+			*begin = elfrw_rbuf_u64(r);
+			*end = *begin + elfrw_rbuf_uleb(r);
+		} else if (kind == DW_RLE_base_address)
+			base = elfrw_rbuf_u64(r);
+		else if (kind != DW_RLE_end_of_list)
+			return QUICK_NO;
+		if (!elfrw_rbuf_ok(r))
+			return QUICK_NO;
+		w->off = elfrw_rbuf_off(r);
+		w->base = base;
+		if (kind != DW_RLE_base_address)
+			return kind == DW_RLE_end_of_list ? QUICK_END : QUICK_RANGE;
+	}
+}
+
+/* The same for .debug_ranges. */
+static inline enum quick quick_ranges(struct dwr_list_walk *w, struct elfrw_rbuf *r,
+				      uint64_t *begin, uint64_t *end)
+{
+	const uint64_t from = elfrw_rbuf_u64(r), to = elfrw_rbuf_u64(r);
+	if (!elfrw_rbuf_ok(r) || from == UINT64_MAX)
+		return QUICK_NO;
+	w->off = elfrw_rbuf_off(r);
+	*begin = w->base + from;
+	*end = w->base + to;
+	return from || to ? QUICK_RANGE : QUICK_END;
 }
 
 struct elfrw_err *dwr_list_walk_next(struct dwr_list_walk *w, uint64_t *begin, uint64_t *end,
@@ -269,15 +297,15 @@ struct elfrw_err *dwr_list_walk_next(struct dwr_list_walk *w, uint64_t *begin, u
 {
 	const struct dwr_list_sec *sec = &w->secs->list[w->kind];
 	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
-	uint64_t pair[2];
+	enum quick quick = QUICK_NO;
 	elfrw_rbuf_seek(&r, w->off);
-	*more = true;
-	if (read_pair(w, &r, pair)) {
-		*begin = pair[0] + w->base;
-		*end = pair[1] + w->base;
-		w->off = elfrw_rbuf_off(&r);
+	if (w->cu->params.address_size == 8)
+		quick = w->kind == DWR_LIST_RNGLISTS ? quick_rnglist(w, &r, begin, end)
+			: w->kind == DWR_LIST_RANGES ? quick_ranges(w, &r, begin, end)
+						     : QUICK_NO;
+	*more = quick != QUICK_END;
+	if (quick != QUICK_NO)
 		return NULL;
-	}
 	for (;;) {
 		struct dwr_list_raw raw;
 		struct dwr_list_addr base;

@@ -12,10 +12,9 @@ struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t h
 {
 	if (lo >= hi)
 		return NULL;
-	struct dwr_span *s = VEC_PUSH(spans);
-	if (!s)
+	if (spans->len == spans->cap && !VEC_RESERVE(spans, spans->len + 1))
 		return &elfrw_err_nomem;
-	*s = (struct dwr_span){ lo, hi, id };
+	spans->data[spans->len++] = (struct dwr_span){ lo, hi, id };
 	return NULL;
 }
 
