@@ -158,14 +158,31 @@ static void hold(struct walk *w, const struct dwr_span *s)
 		a->data[i].node = w->best = (uint32_t)w->body->node.len;
 }
 
-/* Answers for the addresses in the copy DIE; *HOLDS: there are some. */
+/* What the ranges of a copy say about the addresses. */
+enum held {
+	HELD_SOME,
+	HELD_NONE,
+	HELD_UNKNOWN, /* none, but a copy inside of it may hold some */
+};
+
+/* Code that was inlined into a copy lies in the code of that copy.  But of a copy with code in
+ * several places GCC says nothing, or only a part, if it keeps to DWARF 2 (-gstrict-dwarf), which
+ * has no DW_AT_ranges. */
+static bool hold_insides(const struct walk *w)
+{
+	return !w->noted && w->body->unit->u.params.version > 2;
+}
+
+/* Answers for the addresses in the copy DIE. */
 static struct elfrw_err *hold_copy(struct walk *w, const struct dwr_die *die,
-				   const struct dwr_sym_extent *extent, bool *holds)
+				   const struct dwr_sym_extent *extent, enum held *ret)
 {
 	struct dwr_span span;
 	const uint32_t next = (uint32_t)w->body->node.len;
+	bool code;
 	if (!w->noted && dwr_sym_low_high(w->body->unit, extent, &span)) {
 		hold(w, &span);
+		code = span.lo < span.hi;
 		w->n_ranges++;
 	} else {
 		w->ranges.len = 0;
@@ -173,9 +190,12 @@ static struct elfrw_err *hold_copy(struct walk *w, const struct dwr_die *die,
 				   : dwr_sym_ranges(w->sym, w->body->unit, extent, 0, &w->ranges));
 		for (size_t i = 0; i < w->ranges.len; i++)
 			hold(w, &w->ranges.data[i]);
+		code = w->ranges.len;
 		w->n_ranges += w->ranges.len;
 	}
-	*holds = w->best == next; /* which is not 0: that is the function's own */
+	*ret = w->best == next           ? HELD_SOME /* NEXT is not 0: that is the function's own */
+	       : code && hold_insides(w) ? HELD_NONE
+					 : HELD_UNKNOWN;
 	return NULL;
 }
 
@@ -203,15 +223,14 @@ static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const str
 			return NULL;
 		return open_entry(w, die, v.sibling, around(w) ? around(w)->node : 0, false);
 	}
-	bool holds = true;
+	enum held held = HELD_SOME;
 	if (!w->some)
 		ELFRW_TRY(lay_out(w, die, &v.extent));
 	else if (!function)
-		ELFRW_TRY(hold_copy(w, die, &v.extent, &holds));
-	/* A copy inside of one that does not hold an address may hold it all the same: of one with
-	 * code in several places GCC says nothing, or only a part, if it keeps to DWARF 2
-	 * (-gstrict-dwarf), which has no DW_AT_ranges. */
-	return holds || die->abbrev->children ? add_node(w, die, v.sibling) : NULL;
+		ELFRW_TRY(hold_copy(w, die, &v.extent, &held));
+	if (held == HELD_NONE && dwr_sym_step_over(w->body->unit, cur, die, v.sibling))
+		return NULL;
+	return held == HELD_SOME || die->abbrev->children ? add_node(w, die, v.sibling) : NULL;
 }
 
 static struct elfrw_err *walk_body(struct walk *w)
