@@ -43,7 +43,8 @@ struct dwr_lines {
 };
 
 /* Runs to the next row or the end of a sequence. */
-static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dwr_line_state *m)
+static inline __attribute__((always_inline)) enum dwr_line_event run_here(
+	const struct dwr_line_header *h, struct dwr_line_state *m)
 {
 	for (;;) {
 		enum dwr_line_event event =
@@ -52,6 +53,11 @@ static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dw
 			return event;
 		elfrw_rbuf_seek(&m->r, m->ext.end_off); /* not a valid address */
 	}
+}
+
+static enum dwr_line_event run(const struct dwr_line_header *h, struct dwr_line_state *m)
+{
+	return run_here(h, m);
 }
 
 /* The place in the machine's registers. */
@@ -80,13 +86,12 @@ static int by_end(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* Records the row of M as a stop. */
-static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_state *m)
+static struct elfrw_err *push_stop(struct dwr_lines *l, struct stop stop)
 {
-	struct stop *stop = VEC_PUSH(&l->stop);
-	if (!stop)
+	struct stop *slot = VEC_PUSH(&l->stop);
+	if (!slot)
 		return &elfrw_err_nomem;
-	*stop = (struct stop){ m->row.address, elfrw_rbuf_off(&m->r), place_of(m) };
+	*slot = stop;
 	return NULL;
 }
 
@@ -123,13 +128,15 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 	bool rows = false;
 	enum dwr_line_event event;
 	l->scanned = true;
-	while ((event = run(h, &m)) == DWR_LINE_AT_ROW || event == DWR_LINE_AT_SEQUENCE_END) {
+	while ((event = run_here(h, &m)) == DWR_LINE_AT_ROW || event == DWR_LINE_AT_SEQUENCE_END) {
 		if (event == DWR_LINE_AT_ROW) {
 			if (!rows)
 				seq.lo = m.row.address;
 			rows = true;
 			if (++since > ROWS_PER_STOP) {
-				ELFRW_TRY(push_stop(l, &m));
+				ELFRW_TRY(push_stop(l, (struct stop){ m.row.address,
+								      elfrw_rbuf_off(&m.r),
+								      place_of(&m) }));
 				since = 0;
 			}
 			m.row.discriminator = 0;
