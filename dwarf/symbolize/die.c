@@ -38,11 +38,13 @@ struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit 
 	while (way < ABBREV_WAYS && set[way].used && set[way].off != off)
 		way++;
 	table = &set[way < ABBREV_WAYS ? way : hash >> 16 & (ABBREV_WAYS - 1)];
+	*ret = table;
 	const bool known = table->used && table->off == off;
+	if (known && !memcmp(&table->params, &unit->u.params, sizeof table->params))
+		return NULL;
 	ELFRW_TRY(dwr_sym_abbrev_read(sym, unit, table));
 	if (!known)
 		dwr_abbrev_trim(table);
-	*ret = table;
 	return NULL;
 }
 

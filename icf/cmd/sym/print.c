@@ -26,6 +26,30 @@ static void print_verbose(FILE *f, const struct icf_sym_style *st, const struct 
 		fprintf(f, "  Discriminator: %u\n", fr->discriminator);
 }
 
+static char *put_number(char *to, uint32_t n)
+{
+	char digit[10];
+	unsigned len = 0;
+	do
+		digit[len++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (len)
+		*to++ = digit[--len];
+	return to;
+}
+
+/* ":LINE:COLUMN", without printf(), which would take as long as the two texts. */
+static void print_place(FILE *f, const struct dwr_sym_frame *fr)
+{
+	char text[24], *to = text;
+	*to++ = ':';
+	to = put_number(to, fr->line);
+	*to++ = ':';
+	to = put_number(to, fr->column);
+	*to++ = '\n';
+	fwrite(text, 1, (size_t)(to - text), f);
+}
+
 static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr,
 			bool inlined)
 {
@@ -41,7 +65,7 @@ static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dw
 	}
 	elfrw_put_printable(f, or_unknown(fr->file));
 	if (st->output == ICF_SYM_LLVM)
-		fprintf(f, ":%u:%u\n", fr->line, fr->column);
+		print_place(f, fr);
 	else if (fr->discriminator)
 		fprintf(f, ":%u (discriminator %u)\n", fr->line, fr->discriminator);
 	else

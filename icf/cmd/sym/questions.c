@@ -284,7 +284,9 @@ static void forget(struct dwr_sym *sym)
 		elfrw_image_forget(img);
 }
 
-#define TOGETHER 512 /* questions whose addresses are told in advance */
+/* Questions whose addresses are told in advance.  Where their answers are is in memory until all of
+ * them are found: at the start of a program they are in as many units. */
+#define TOGETHER 256
 
 /* Finds the answers to the questions from the I-th one by address on that are about one file, at
  * most TOGETHER.  *END: the first that is left. */
