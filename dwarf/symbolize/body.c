@@ -120,8 +120,8 @@ static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die,
 	return NULL;
 }
 
-/* For some addresses a copy that neither holds one nor has one inside that does is dropped again.
- */
+/* In a walk for addresses, a copy that neither holds one nor has one inside that does is dropped
+ * again. */
 static inline void close_entry(struct walk *w)
 {
 	const struct open_entry *o = &w->open.data[--w->open.len];
@@ -276,9 +276,9 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	VEC_FREE(&w.stated);
 	body->many = w.many;
 	body->whole = !err && !w.some;
-	if (err || w.many)
+	if (w.many)
 		body->answer.len = 0;
-	return err;
+	return err; /* the answers so far still count */
 }
 
 static struct elfrw_err *fill_whole(struct dwr_sym *sym, struct dwr_sym_body *body)

@@ -165,11 +165,6 @@ struct dwr_sym_list_bytes {
 	uint64_t list, section;
 };
 
-/* The range of code that low_pc and high_pc say, empty for deleted code; false: they do not say
- * one. */
-bool dwr_sym_low_high(const struct dwr_sym_unit *unit, const struct dwr_sym_extent *extent,
-		      struct dwr_span *ret);
-
 /* The parts of that: the range that low_pc and high_pc say, if they do (*FOUND); where the list
  * that RANGES states is; the ranges of the list at OFF, none if it is broken. */
 struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
@@ -180,6 +175,10 @@ struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_uni
 struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      uint64_t off, uint64_t id, struct dwr_spans *spans,
 				      struct dwr_sym_list_bytes *ret);
+
+/* The range of code that low_pc and high_pc say, empty for deleted code; false: they say none. */
+bool dwr_sym_low_high(const struct dwr_sym_unit *unit, const struct dwr_sym_extent *extent,
+		      struct dwr_span *ret);
 
 /* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false:
  * none. */

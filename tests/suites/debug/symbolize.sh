@@ -251,25 +251,34 @@ check inlines/missing "rc $?" [ $? = 2 ]
 check inlines/usage "rc $?" [ $? = 2 ]
 
 # --- one address or many ----------------------------------------------------------------------------------------------
-# The first questions about a function are answered by a search for the one address, later ones from all of its copies.  GCC's DWARF 2
-# without extensions says only a part of a copy's code, so that copies inside of it lie outside of it.
+# The first questions about a function are answered by a search for the address, those that are known together by one search, later
+# ones from all of its copies.  GCC's DWARF 2 without extensions says only a part of a copy's code, so that copies inside of it lie
+# outside of it.
 one_or_many() {
-	local f=$WORK/strict lo n a
+	local name=$1 flags=$2 f=$WORK/many lo n a
 	load_recipe demo
-	if ! { compile_fixture gcc "-O2 -gdwarf-2 -gstrict-dwarf" pie "$WORK/strict.o" && link_fixture gcc bfd pie "$WORK/strict.o" "$f"; } >log 2>&1; then
-		skip symbolize/one-or-many "does not build: $(first_line log)"
+	if ! { compile_fixture gcc "$flags" pie "$WORK/many.o" && link_fixture gcc bfd pie "$WORK/many.o" "$f"; } >log 2>&1; then
+		skip "$name" "does not build: $(first_line log)"
 		return
 	fi
-	readelf -sW "$f" | awk '$4 == "FUNC" && /__rotate_adaptive/ { print "0x" $2, $3; exit }' >strict.function
-	read -r lo n <strict.function
-	objdump -d --no-show-raw-insn --start-address="$lo" --stop-address=$((lo + n)) "$f" | sed -n 's/^ *\([0-9a-f]*\):\t.*/0x\1/p' >strict.at
-	"$ICFOLD" symbolize -e "$f" <strict.at >strict.many
-	while read -r a; do "$ICFOLD" symbolize -e "$f" "$a"; done <strict.at >strict.one
-	check symbolize/one-or-many "$(wc -l <strict.at) places: $(diff strict.one strict.many | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s strict.one strict.many
-	check symbolize/one-or-many/places "$(wc -l <strict.many) lines for $(wc -l <strict.at) places" [ "$(wc -l <strict.many)" -gt $((5 * $(wc -l <strict.at))) ]
-	[ -z "$llvm" ] || check symbolize/one-or-many/llvm "$($llvm -e "$f" <strict.at | diff - strict.one | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s strict.one <($llvm -e "$f" <strict.at)
+	readelf -sW "$f" | awk '$4 == "FUNC" && /__rotate_adaptive/ { print "0x" $2, $3; exit }' >many.function
+	read -r lo n <many.function
+	objdump -d --no-show-raw-insn --start-address="$lo" --stop-address=$((lo + n)) "$f" | sed -n 's/^ *\([0-9a-f]*\):\t.*/0x\1/p' >many.at
+	"$ICFOLD" symbolize -e "$f" <many.at >many.all
+	while read -r a; do "$ICFOLD" symbolize -e "$f" "$a"; done <many.at >many.one
+	check "$name" "$(wc -l <many.at) places: $(diff many.one many.all | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s many.one many.all
+	check "$name/places" "$(wc -l <many.all) lines for $(wc -l <many.at) places" [ "$(wc -l <many.all)" -gt $((5 * $(wc -l <many.at))) ]
+	# One by one, each after the last answer.
+	{ while read -r a; do echo "$a" && sleep 0.002; done <many.at; } | "$ICFOLD" symbolize -e "$f" >many.server
+	check "$name/server" "$(diff many.one many.server | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s many.one many.server
+	[ -z "$llvm" ] || check "$name/llvm" "$($llvm -e "$f" <many.at | diff - many.one | head -n 3 | tr '\n' ' ' | cut -c 1-300)" cmp -s many.one <($llvm -e "$f" <many.at)
 }
-if [ "$(uname -m)" = x86_64 ]; then one_or_many; else skip symbolize/one-or-many "the function is one of x86-64's"; fi
+if [ "$(uname -m)" = x86_64 ]; then
+	one_or_many symbolize/one-or-many "-O2 -gdwarf-2 -gstrict-dwarf"
+	one_or_many symbolize/one-or-many/dwarf5 "-O2 -gdwarf-5"
+else
+	skip symbolize/one-or-many "the function is one of x86-64's"
+fi
 
 # --- stripped programs ------------------------------------------------------------------------------------------------
 # .dynsym has two names with sizes for one place: the kept function's name counts.
