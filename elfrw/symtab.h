@@ -76,6 +76,19 @@ static inline bool elfrw_all_symbols_next(struct elfrw_all_symbols *it)
 	return true;
 }
 
+/* Is SYM, of IMG, a number, and no address?  It is absolute; or (gold) its value is not in the
+ * section that it names. */
+static inline bool elfrw_symbol_is_number(const struct elfrw_image *img, const Elf64_Sym *sym)
+{
+	const unsigned type = ELF64_ST_TYPE(sym->st_info);
+	if (type == STT_FILE || type == STT_TLS || type == STT_SECTION || !sym->st_value)
+		return false;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= img->n_sections)
+		return sym->st_shndx == SHN_ABS;
+	const Elf64_Shdr *sh = &img->section[sym->st_shndx].hdr;
+	return (sh->sh_flags & SHF_ALLOC) && sym->st_value - sh->sh_addr > sh->sh_size;
+}
+
 /* Reads symbol INDEX of section S; false: there is none. */
 static inline bool elfrw_symbol(const struct elfrw_section *s, uint64_t index, Elf64_Sym *ret)
 {

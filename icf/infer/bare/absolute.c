@@ -100,8 +100,7 @@ void icf_infer_absolute(struct icf_program *prog)
 		return;
 	elfrw_image_span(prog->img, &a.lo, &a.hi);
 	for (struct elfrw_all_symbols it = { .img = prog->img }; elfrw_all_symbols_next(&it);)
-		if (it.sym.st_shndx == SHN_ABS && ELF64_ST_TYPE(it.sym.st_info) != STT_FILE &&
-		    it.sym.st_value)
+		if (elfrw_symbol_is_number(prog->img, &it.sym))
 			add(&a, it.sym.st_value);
 	for (unsigned k = 0; k < a.n; k++)
 		icf_pin_unit(prog, entry_at(prog, a.lo + a.number[k]));

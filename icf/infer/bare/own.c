@@ -43,9 +43,9 @@ static bool in_row(const struct icf_based *b, const struct hits *h, unsigned n)
 	return h->n >= n;
 }
 
-/* Believes the words that lead to entries in way WAY: each, if that few numbers are expected to, or
- * if they are addresses of 8 bytes; else three close together.  The distance to code behind the
- * data is a small number, as most are: then four words at equal steps. */
+/* Believes the words that lead to entries in way WAY: each that is aligned, if that few numbers are
+ * expected to, and addresses of 8 bytes; else three close together.  The distance to code behind
+ * the data is a small number, as most are: then four words at equal steps. */
 static void believe_own(const struct icf_based *b, unsigned way)
 {
 	const double expected = (double)b->bytes * (double)b->prog->unit.len / 4294967296.;
@@ -58,7 +58,7 @@ static void believe_own(const struct icf_based *b, unsigned way)
 		const uint8_t *p =
 			way == ADDRESS ? elfrw_image_at(b->prog->img, w->place, 8) : NULL;
 		const bool on = way != ADDRESS && !(w->word >> 63),
-			   few = expected < 0.05 || (expected < 0.2 && !(w->place & 3));
+			   few = way != END && expected < 0.2 && !(w->place & 3);
 		if ((few && !on) || (p && elfrw_get64(p) == to))
 			pin(b, i, way);
 		if (h.n == ROW)

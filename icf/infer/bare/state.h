@@ -24,8 +24,9 @@ struct icf_based {
 	uint64_t image;  /* the file's first byte, or UINT64_MAX: nobody asks for it */
 	struct icf_range front, behind; /* the addresses of data that code computes, on either side
 				       of the code */
+	struct icf_range got;           /* slots of the global offset table */
 	uint64_t bytes;                 /* of data */
-	VEC(struct icf_bare) word;          /* by place */
+	VEC(struct icf_bare) word;      /* by place */
 };
 
 /* Where words are looked for that count from an address. */

@@ -23,6 +23,7 @@
  * is asked for. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/parallel.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/pair.h"
 #include "icf/verify/calls/calls.h"
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 struct side {
 	struct dwr_sym *sym;
 	struct dwr_sym_frames frames;
+	struct icf_ventries ahead; /* addresses that will be asked for; ascending */
 };
 
 struct part {
@@ -319,6 +321,55 @@ static bool is_implied(const struct job *job, const struct part *p, uint32_t u, 
 	return !is_picked(u, off, kinds & 1u << ICF_VP_CALL ? EACH_CALL : EACH_ROW);
 }
 
+/* A place that is asked for. */
+struct question {
+	uint32_t unit, off;
+	unsigned kinds;
+};
+
+/* The next place of P's list from *K on that is asked for; false: there is none. */
+static bool next_question(const struct job *job, struct part *p, size_t *k, struct question *ret)
+{
+	const icf_vplace *place = p->place->v.data;
+	const size_t n = p->place->v.len;
+	while (*k < n) {
+		const icf_vplace at = place[*k];
+		struct question q = { (uint32_t)(at >> 32), (uint32_t)at >> 2, 0 };
+		for (; *k < n && place[*k] >> 2 == at >> 2; ++*k)
+			q.kinds |= 1u << (place[*k] & 3);
+		if (q.kinds & 1u << ICF_VP_ROW)
+			p->row_unit = q.unit;
+		*ret = q;
+		if (!is_implied(job, p, q.unit, q.off, q.kinds))
+			return true;
+	}
+	return false;
+}
+
+/* Tells the symbolizers which addresses they will be asked for: those in one function then take one
+ * walk over it.  Where all places are asked for, the lists would be too long. */
+static struct elfrw_err *foretell(const struct job *job, struct part *p)
+{
+	struct question q;
+	if (!job->lines || job->policy != DWR_FOLDED_OVERLAY)
+		return NULL;
+	for (size_t k = 0; next_question(job, p, &k, &q);) {
+		const struct icf_vunit *x = &p->v->claim.unit.data[q.unit];
+		uint64_t *in = VEC_PUSH(&p->in.ahead.v), *out = VEC_PUSH(&p->out.ahead.v);
+		if (!in || !out)
+			return &elfrw_err_nomem;
+		*in = x->old + q.off;
+		*out = x->body + q.off;
+	}
+	if (p->out.ahead.v.len)
+		qsort(p->out.ahead.v.data, p->out.ahead.v.len, sizeof *p->out.ahead.v.data,
+		      elfrw_u64_order);
+	dwr_sym_will_ask(p->in.sym, p->in.ahead.v.data, p->in.ahead.v.len);
+	dwr_sym_will_ask(p->out.sym, p->out.ahead.v.data, p->out.ahead.v.len);
+	p->row_unit = ICF_V_NONE;
+	return NULL;
+}
+
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
 	struct job *job = arg;
@@ -331,22 +382,15 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	ELFRW_TRY(open_side(&p->v->claim.in, &p->in));
 	ELFRW_TRY(open_side(&p->v->claim.out, &p->out));
 	ELFRW_TRY(sort_places(list));
+	ELFRW_TRY(foretell(job, p));
 	size_t asked = 0;
-	for (size_t k = 0; k < list->v.len;) {
-		icf_vplace at = list->v.data[k];
-		uint32_t u = (uint32_t)(at >> 32), off = (uint32_t)at >> 2;
-		unsigned kinds = 0;
-		for (; k < list->v.len && list->v.data[k] >> 2 == at >> 2; k++)
-			kinds |= 1u << (list->v.data[k] & 3);
-		if (kinds & 1u << ICF_VP_ROW)
-			p->row_unit = u;
-		if (is_implied(job, p, u, off, kinds))
-			continue;
+	struct question q;
+	for (size_t k = 0; next_question(job, p, &k, &q);) {
 		if (++asked % REMEMBERED == 0) {
 			forget(&p->in);
 			forget(&p->out);
 		}
-		ELFRW_TRY(check_place(job, p, u, off, kinds));
+		ELFRW_TRY(check_place(job, p, q.unit, q.off, q.kinds));
 	}
 	const char *warning = dwr_sym_warning(p->out.sym);
 	if (warning && !dwr_sym_warning(p->in.sym))
@@ -439,6 +483,8 @@ struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *pla
 		icf_vlog_merge(&v->log, &x->log);
 		dwr_sym_frames_deinit(&x->in.frames);
 		dwr_sym_frames_deinit(&x->out.frames);
+		VEC_FREE(&x->in.ahead.v);
+		VEC_FREE(&x->out.ahead.v);
 		dwr_sym_close(x->in.sym);
 		dwr_sym_close(x->out.sym);
 	}

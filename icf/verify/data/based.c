@@ -68,12 +68,14 @@ static void report(const struct icf_v *v, struct icf_vlog *log, uint64_t place, 
 		ICF_VX(place), ICF_VX(base), icf_v_where(&v->claim, to, name), ICF_VX(to));
 }
 
-/* How many words lead to different functions from BASE, STEP bytes apart from the one at OFF on. */
+/* How many words lead to different functions from BASE, STEP bytes apart, around the one at OFF. */
 static unsigned row_of(const struct icf_v *v, const struct words *w, uint64_t base, uint64_t off,
 		       unsigned step)
 {
 	uint64_t to[MAX_ROW];
 	unsigned n = 0;
+	while (off >= step && begins(&v->claim, base + word_at(w, off - step)) != ICF_V_NONE)
+		off -= step;
 	for (; n < MAX_ROW && off <= w->size && w->size - off >= 4; off += step) {
 		uint64_t is = base + word_at(w, off);
 		unsigned k = 0;
@@ -197,8 +199,8 @@ struct elfrw_err *icf_v_measure_data(struct icf_v *v)
 	uint64_t end;
 	elfrw_image_span(&v->claim.in, &v->image, &end);
 	for (struct elfrw_all_symbols it = { .img = &v->claim.in }; elfrw_all_symbols_next(&it);) {
-		if (it.sym.st_shndx != SHN_ABS || ELF64_ST_TYPE(it.sym.st_info) == STT_FILE ||
-		    !it.sym.st_value || v->absolute.v.len == MAX_NUMBERS)
+		if (!elfrw_symbol_is_number(&v->claim.in, &it.sym) ||
+		    v->absolute.v.len == MAX_NUMBERS)
 			continue;
 		uint64_t *slot = VEC_PUSH(&v->absolute.v);
 		if (!slot)
