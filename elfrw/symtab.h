@@ -76,8 +76,8 @@ static inline bool elfrw_all_symbols_next(struct elfrw_all_symbols *it)
 	return true;
 }
 
-/* Is SYM, of IMG, a number, and no address?  It is absolute; or (gold) its value is not in the
- * section that it names. */
+/* Is SYM, of IMG, a number, and no address?  It is absolute; or (gold) it names a section, but its
+ * value is outside of all that is loaded.  (strip leaves dynamic symbols with wrong sections.) */
 static inline bool elfrw_symbol_is_number(const struct elfrw_image *img, const Elf64_Sym *sym)
 {
 	const unsigned type = ELF64_ST_TYPE(sym->st_info);
@@ -85,8 +85,10 @@ static inline bool elfrw_symbol_is_number(const struct elfrw_image *img, const E
 		return false;
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= img->n_sections)
 		return sym->st_shndx == SHN_ABS;
-	const Elf64_Shdr *sh = &img->section[sym->st_shndx].hdr;
-	return (sh->sh_flags & SHF_ALLOC) && sym->st_value - sh->sh_addr > sh->sh_size;
+	uint64_t lo, hi;
+	elfrw_image_span(img, &lo, &hi);
+	return (img->section[sym->st_shndx].hdr.sh_flags & SHF_ALLOC) &&
+	       (sym->st_value < lo || sym->st_value > hi);
 }
 
 /* Reads symbol INDEX of section S; false: there is none. */
