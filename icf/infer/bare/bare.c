@@ -114,6 +114,12 @@ struct elfrw_err *icf_infer_bare(struct icf_program *prog, const struct icf_data
 		err = icf_data_map_init(prog, &own);
 		b.map = &own;
 	}
+	if (err && err != &elfrw_err_nomem && !map) {
+		/* The sections are too far apart for a map.  Relocations tell nearly all. */
+		elfrw_err_free(err);
+		err = NULL;
+		b.word.len = 0;
+	}
 	if (!err && b.word.len && !prog->inferred)
 		icf_bare_own(&b);
 	if (!err && b.word.len)
