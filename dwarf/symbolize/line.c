@@ -150,10 +150,11 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 		dwr_line_reset(h, &m);
 	}
 	l->defines_files = m.defines_files;
+	/* Look-ups go on in what was read of a broken program. */
+	sort_seqs(l);
 	if (event == DWR_LINE_BROKEN)
 		return elfrw_error_at(h->section, elfrw_rbuf_off(&m.r),
 				      "line number program ends inside an opcode");
-	sort_seqs(l);
 	return NULL;
 }
 

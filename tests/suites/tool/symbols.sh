@@ -148,6 +148,30 @@ check symbols/full "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" 
 rc=$?
 check symbols/text "status $rc: $(first_line err)" [ $rc = 2 -a "$(wc -l <err)" = 1 -a ! -s out.sym ]
 
+# A line program that is cut off, with sequences in another order than the code.
+cat >cut.c <<'END'
+int f(int), g(int), h(int);
+int main(int n, char **v) { (void)v; return f(n) + g(n) + h(n); }
+int f(int x) { return x + 1; }
+int e(int x) { return x + 2; }
+__attribute__((section(".text.unlikely"))) int g(int x) { return x * 3; }
+__attribute__((section(".text.hot"))) int h(int x) { return x * 5; }
+END
+gcc -g -O1 -no-pie -ffunction-sections cut.c -o cut
+python3 - <<'END'
+b = bytearray(open('cut', 'rb').read())
+import subprocess
+off, size = [(int(p[4], 16), int(p[5], 16)) for p in (l.replace('[ ', '[').split() for l in subprocess.run(
+    ['readelf', '-SW', 'cut'], capture_output=True, text=True).stdout.splitlines()) if len(p) > 6 and p[1] == '.debug_line'][0]
+assert b[off + size - 3:off + size] == b'\0\1\1' # the last end of a sequence
+b[off + size - 2] = 0x7f # longer than the section
+open('cut', 'wb').write(b)
+END
+for f in breakpad gsym json; do
+	timeout 20 "$ICFOLD" symbols --format=$f cut -o out.sym 2>err
+	rc=$?
+	check symbols/cut-$f "status $rc: $(first_line err)" [ $rc = 0 ]
+done
 if [ "${SYMBOLS:-}" = full ]; then
 	for c in ninja protoc sqlite-g; do
 		prog=$(bash "$TESTS/corpus.sh" "$c" 2>log)
