@@ -283,6 +283,14 @@ static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s
 	return NULL;
 }
 
+static void close_side(struct side *s)
+{
+	dwr_sym_frames_deinit(&s->frames);
+	VEC_FREE(&s->ahead.v);
+	dwr_sym_close(s->sym);
+	*s = (struct side){ 0 };
+}
+
 /* Gives back the memory of what the symbolizer read so far: later places are elsewhere. */
 static void forget(const struct side *s)
 {
@@ -373,9 +381,9 @@ static struct elfrw_err *foretell(const struct job *job, struct part *p)
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
 	struct job *job = arg;
-	if (i == job->n)
+	if (!i)
 		return job->aside->fn(job->aside->arg);
-	struct part *p = &job->part[i];
+	struct part *p = &job->part[i - 1];
 	struct icf_vplaces *list = p->place;
 	p->log.max = job->v->log.max;
 	p->row_unit = ICF_V_NONE;
@@ -396,6 +404,8 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	if (warning && !dwr_sym_warning(p->in.sym))
 		icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE,
 			     "debug information: expected no warning, found: %s", warning);
+	close_side(&p->in);
+	close_side(&p->out);
 	return p->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
@@ -438,11 +448,11 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 	return err;
 }
 
-/* Joins the N parts to one for each thread.  Neighbours are joined, since a symbolizer caches what
- * is near. */
-static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t threads)
+/* Joins the N parts to WANTED ones.  Neighbours are joined, since a symbolizer caches what is
+ * near. */
+static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t wanted)
 {
-	size_t old = *n, new = threads < old ? threads : old;
+	size_t old = *n, new = wanted < old ? wanted : old;
 	for (size_t i = 0; i < old; i++) {
 		struct icf_vplaces *to = &part[i * new / old], *from = &part[i];
 		if (to == from || !from->v.len)
@@ -481,12 +491,8 @@ struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *pla
 		struct part *x = &job.part[p];
 		v->places_undecided += x->undecided;
 		icf_vlog_merge(&v->log, &x->log);
-		dwr_sym_frames_deinit(&x->in.frames);
-		dwr_sym_frames_deinit(&x->out.frames);
-		VEC_FREE(&x->in.ahead.v);
-		VEC_FREE(&x->out.ahead.v);
-		dwr_sym_close(x->in.sym);
-		dwr_sym_close(x->out.sym);
+		close_side(&x->in);
+		close_side(&x->out);
 	}
 	free(job.part);
 	return err;

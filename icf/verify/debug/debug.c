@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define MAX_PARTS        32
-#define PARTS_PER_THREAD 4
+#define PARTS_PER_THREAD 8
 
 struct job {
 	struct icf_v *v;
