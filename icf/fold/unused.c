@@ -43,6 +43,7 @@ struct marking {
 	uint8_t *live;             /* by unit */
 	uint32_t *queue;           /* live units in the order in which they were found */
 	uint32_t n_queue;          /* never more than there are units: each is queued once */
+	uint32_t n_followed;       /* of them */
 	uint32_t *first_case;      /* by unit: its first element of `target`; one more at the end */
 	uint32_t *target;          /* units that the entries of own tables lead to */
 	uint8_t *offered;          /* by table: it is data */
@@ -238,7 +239,9 @@ static void mark_data(struct marking *m)
 static struct elfrw_err *mark_doubtful(struct marking *m, unsigned threads)
 {
 	uint8_t *keep = calloc(m->prog->unit.len + 1, 1);
-	struct elfrw_err *err = keep ? icf_find_doubtful(m->prog, threads, keep) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		keep ? icf_find_doubtful(m->prog, threads, m->live, keep) : &elfrw_err_nomem;
+	come_from(m, ICF_USE_DOUBT, ICF_NONE, 0);
 	for (uint32_t i = 0; i < m->prog->unit.len && !err; i++)
 		if (keep[i])
 			mark(m, i);
@@ -276,8 +279,8 @@ static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options 
 	prog->mark.len = 0; /* icf_find_eligible() finds them again */
 	come_from(m, ICF_USE_KEEP, ICF_NONE, 0);
 	ELFRW_TRY(mark_named(m, opt));
-	come_from(m, ICF_USE_DOUBT, ICF_NONE, 0);
-	return prog->inferred ? mark_doubtful(m, opt->threads) : NULL;
+	/* Who asks for the ways from the roots wants the shortest. */
+	return prog->inferred && m->use ? mark_doubtful(m, opt->threads) : NULL;
 }
 
 /* A relocation that stays in the file needs its symbol, even if the field leads elsewhere. */
@@ -391,15 +394,28 @@ static void follow_object(struct marking *m, uint32_t k)
 static void follow_all(struct marking *m)
 {
 	bool objects = m->object.v.len;
-	for (uint32_t k = 0, n = 0; k < m->n_queue || n < m->object.n_queue;) {
+	for (uint32_t n = 0; m->n_followed < m->n_queue || n < m->object.n_queue;) {
 		if (n < m->object.n_queue)
 			follow_object(m, m->object.queue[n++]);
 		else {
+			const uint32_t k = m->n_followed++;
 			if (objects)
 				icf_objects_of_unit(&m->object, m->queue[k]);
-			follow(m, m->queue[k++]);
+			follow(m, m->queue[k]);
 		}
 	}
+}
+
+/* Without relocations (then no object may be unused), what is known to be reached goes first: what
+ * may lead to it need not be asked. */
+static struct elfrw_err *follow_roots(struct marking *m, unsigned threads)
+{
+	follow_all(m);
+	if (!m->prog->inferred || m->use)
+		return NULL;
+	ELFRW_TRY(mark_doubtful(m, threads));
+	follow_all(m);
+	return NULL;
 }
 
 /* Without relocations: who calls the sum of two numbers could call anything. */
@@ -444,7 +460,7 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 	if (!err && m.object.v.len)
 		icf_objects_roots(&m.object);
 	if (!err)
-		follow_all(&m);
+		err = follow_roots(&m, opt->threads);
 	if (!err)
 		err = icf_objects_finish(&m.object, prog);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++)

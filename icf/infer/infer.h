@@ -180,8 +180,8 @@ uint64_t icf_operand(const uint8_t *p, unsigned size);
 bool icf_is_plain(const struct icf_program *prog, uint32_t i, const struct icf_trace *t);
 
 /* For --gc-functions.  References are inferred.  Sets KEEP, by unit, of all that something might
- * lead to although no reference is known.  When the tables and the pinned units are known.
- * run/doubt.c */
+ * lead to although no reference is known; of units that are LIVE it need not.  When the tables and
+ * the pinned units are known.  run/doubt.c */
 struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned threads,
-				    uint8_t *keep);
+				    const uint8_t *live, uint8_t *keep);
 #endif

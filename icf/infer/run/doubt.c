@@ -14,24 +14,31 @@
  *     table, where it may go on although something else refers to that place.
  *   - What bytes of code that are not understood could refer to, as branches or as distances.
  *
- * Such numbers are rare, so this keeps few functions that are really unused.  Cost: one pass over
- * the data, and one over the code that may hold such numbers (number.c). */
+ * Such numbers are rare, so this keeps few functions that are really unused.  Only functions that
+ * are not kept anyway are asked about; mostly they are few, so most words lead to none of their
+ * pages.  Cost: one pass over the data, and one over the code that may hold such numbers
+ * (number.c); nothing if all functions are kept. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/unit.h"
+#include <stdlib.h>
 #include <string.h>
 
-#define NAMES   8 /* places that something refers to, the last ones */
-#define NUMBERS 4 /* the same of its numbers */
+#define PAGE    12 /* pages of 1 << PAGE bytes */
+#define NAMES   8  /* places that something refers to, the last ones */
+#define NUMBERS 4  /* the same of its numbers */
 #define PER     256
 
 struct doubt {
 	const struct icf_program *prog;
-	struct icf_data_map map;
+	struct icf_data_map map; /* `entry`: of the functions that are asked about, from the first
+				    to the last */
+	uint8_t *page;           /* owned; a byte for each page of `entry`: it has one */
 	uint64_t base[ICF_NUMBER_BASES];
 	unsigned n_bases;
-	uint8_t *keep; /* by unit; borrowed; several threads set it */
+	const uint8_t *live; /* by unit; borrowed: it is kept anyway */
+	uint8_t *keep;       /* by unit; borrowed; several threads set it */
 };
 
 static void keep(const struct doubt *d, uint32_t i)
@@ -40,9 +47,11 @@ static void keep(const struct doubt *d, uint32_t i)
 		__atomic_store_n(&d->keep[i], 1, __ATOMIC_RELAXED);
 }
 
-static void keep_entry(const struct doubt *d, uint64_t va)
+static inline void keep_entry(const struct doubt *d, uint64_t va)
 {
-	if (icf_bit(&d->map.entry, va))
+	const uint64_t off = va - d->map.entry.lo;
+	if (off < d->map.entry.hi - d->map.entry.lo && d->page[off >> PAGE] &&
+	    icf_bit(&d->map.entry, va))
 		keep(d, icf_unit_at(d->prog, va));
 }
 
@@ -391,17 +400,51 @@ static struct elfrw_err *look_at_units(void *arg, size_t part)
 	return NULL;
 }
 
-struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned threads, uint8_t *keep)
+/* Marks the entries that are asked about.  *NONE: there are none. */
+static struct elfrw_err *mark_entries(struct doubt *d, bool *none)
 {
-	struct doubt d = { .prog = prog, .keep = keep };
+	const struct icf_program *prog = d->prog;
+	uint64_t lo = UINT64_MAX, hi = 0;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const uint64_t start = prog->unit.data[i].start;
+		if (d->live[i])
+			continue;
+		lo = start < lo ? start : lo;
+		hi = start + 1 > hi ? start + 1 : hi;
+	}
+	*none = lo >= hi;
+	if (*none)
+		return NULL;
+	icf_bits_deinit(&d->map.entry);
+	d->page = calloc(((hi - lo) >> PAGE) + 1, 1);
+	if (!icf_bits_init(&d->map.entry, lo, hi) || !d->page)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const uint64_t start = prog->unit.data[i].start;
+		if (d->live[i])
+			continue;
+		icf_set_bit(&d->map.entry, start);
+		d->page[(start - lo) >> PAGE] = 1;
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_find_doubtful(const struct icf_program *prog, unsigned threads,
+				    const uint8_t *live, uint8_t *keep)
+{
+	struct doubt d = { .prog = prog, .live = live, .keep = keep };
+	bool none = false;
 	struct elfrw_err *err = icf_data_map_init(prog, &d.map);
 	d.n_bases = icf_number_bases(prog, d.base);
 	if (!err)
+		err = mark_entries(&d, &none);
+	if (!err && !none)
 		err = elfrw_parallel(threads, (prog->unit.len + PER - 1) / PER, look_at_units, &d);
-	if (!err) {
+	if (!err && !none) {
 		look_at_data(&d);
 		look_at_tables(&d);
 	}
 	icf_data_map_deinit(&d.map);
+	free(d.page);
 	return err;
 }
