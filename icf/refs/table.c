@@ -18,6 +18,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
+#include "icf/infer/parts.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -226,31 +227,64 @@ static bool jumps_into(const struct icf_program *prog, uint32_t from, const stru
 	return false;
 }
 
+/* What an entry of a candidate means. */
+struct meaning {
+	uint64_t target;
+	uint32_t unit; /* the unit that holds the target, or ICF_NONE */
+};
+
+/* The state of making tables. */
+struct maker {
+	struct icf_program *prog;
+	const struct icf_bases *b;
+	const struct marks *marks;
+	struct icf_asker *ask;
+	uint32_t asked; /* the last unit that split_off() was asked about, and the answer */
+	bool answer;
+	bool no_memory;            /* for `entered` */
+	struct icf_bits entered;   /* of code; made when it is needed, see find_entered() */
+	VEC(struct meaning) entry; /* of the current candidate */
+};
+
+/* Sets the bits in ENTERED of the code that something refers to: anything but branches, other than
+ * calls, of the unit that ends there.  false: out of memory. */
+static bool find_entered(const struct icf_program *prog, struct icf_bits *entered)
+{
+	if (!icf_bits_init(entered, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
+		return false;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const uint64_t end = prog->unit.data[i].end;
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].target != end || ref[r].kind != ICF_REF_BRANCH ||
+			    (ref[r].flags & ICF_REF_CALL))
+				icf_set_bit(entered, ref[r].target);
+	}
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->kind == ICF_DATA_ADDRESS || d->kind == ICF_DATA_OFFSET)
+			icf_set_bit(entered, d->target);
+	}
+	return true;
+}
+
 /* Unit K begins where unit OWNER ends.  Is it the cold part of OWNER?  Then an entry that leads
  * there may be used. */
-static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k)
+static bool split_off(struct maker *m, uint32_t owner, uint32_t k)
 {
+	const struct icf_program *prog = m->prog;
 	const struct icf_unit *u = &prog->unit.data[k];
 	if (u->sym != ICF_NONE && prog->sym.data[u->sym].type == STT_FUNC)
 		return strstr(prog->sym.data[u->sym].name, ".cold") != NULL;
 	if (jumps_into(prog, owner, u) || jumps_into(prog, k, &prog->unit.data[owner]))
 		return true;
-	/* Does any other unit refer to it? */
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].target == u->start &&
-			    (i != owner || ref[r].kind != ICF_REF_BRANCH ||
-			     (ref[r].flags & ICF_REF_CALL)))
-				return false;
+	if (!m->entered.bits && !find_entered(prog, &m->entered)) {
+		m->no_memory = true;
+		return false;
 	}
-	for (size_t i = 0; i < prog->dataref.len; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[i];
-		if ((d->kind == ICF_DATA_ADDRESS || d->kind == ICF_DATA_OFFSET) &&
-		    d->target == u->start)
-			return false;
-	}
-	return true;
+	/* Does anything else refer to it? */
+	return !icf_bit(&m->entered, u->start);
 }
 
 /* A tool lists places of this code in a section of this name (static keys, probes).  Such a section
@@ -290,23 +324,6 @@ static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *
 	}
 	return NULL;
 }
-
-/* What an entry of a candidate means. */
-struct meaning {
-	uint64_t target;
-	uint32_t unit; /* the unit that holds the target, or ICF_NONE */
-};
-
-/* The state of making tables. */
-struct maker {
-	struct icf_program *prog;
-	const struct icf_bases *b;
-	const struct marks *marks;
-	struct icf_asker *ask;
-	uint32_t asked; /* the last unit that split_off() was asked about, and the answer */
-	bool answer;
-	VEC(struct meaning) entry; /* of the current candidate */
-};
 
 /* The bases with one address, and the run of fields that begins there. */
 struct candidate {
@@ -348,7 +365,7 @@ static struct meaning read_entry(struct maker *m, const struct candidate *c,
 	/* clang lets the entries of impossible cases lead to the function's end. */
 	if (c->owner != ICF_NONE && target == prog->unit.data[c->owner].end) {
 		if (m->asked != c->owner)
-			m->answer = unit != ICF_NONE && split_off(prog, c->owner, unit);
+			m->answer = unit != ICF_NONE && split_off(m, c->owner, unit);
 		m->asked = c->owner;
 		if (!m->answer)
 			unit = c->owner;
@@ -484,6 +501,8 @@ static struct elfrw_err *make_tables(struct maker *m)
 		if (!may_begin(m, &c))
 			continue;
 		ELFRW_TRY(measure(m, &c));
+		if (m->no_memory)
+			return &elfrw_err_nomem;
 		if (accept(m, &c))
 			ELFRW_TRY(commit(m, &c));
 	}
@@ -511,6 +530,7 @@ struct elfrw_err *icf_find_tables(struct icf_program *prog)
 		};
 		err = make_tables(&m);
 		VEC_FREE(&m.entry);
+		icf_bits_deinit(&m.entered);
 	}
 	if (!err)
 		err = icf_check_tables(prog, &b, &ask);
