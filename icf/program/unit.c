@@ -48,6 +48,10 @@ static struct elfrw_err *add(struct bounds *b, uint64_t start, uint64_t end, uin
 
 static const struct icf_exec *exec_at(const struct icf_program *prog, uint64_t va)
 {
+	/* Most addresses that anybody asks about are in no code. */
+	if (!prog->exec.len || va < prog->exec.data[0].start ||
+	    va >= prog->exec.data[prog->exec.len - 1].end)
+		return NULL;
 	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].end <= va);
 	return i < prog->exec.len && va >= prog->exec.data[i].start ? &prog->exec.data[i] : NULL;
 }
