@@ -191,6 +191,24 @@ static uint64_t steps_from(const struct run_job *job, const struct kind *k, size
 	return next & ~before;
 }
 
+/* Of the STEPS from hit H of K, those at which its table can begin there, if only whole objects of
+ * K are believed: before it, there are zeros, or the object begins.  Where many numbers are small,
+ * this is seldom so. */
+static uint64_t steps_at_start(struct look *l, const struct kind *k, const struct hit *h,
+			       uint64_t steps)
+{
+	uint64_t start, ret = 0;
+	if (!steps || k->sh.base != FROM_FIXED || k->enough <= MAX_DISTINCT)
+		return steps;
+	object_of(l, h->va, &start);
+	for (; steps; steps &= steps - 1) {
+		const unsigned step = (unsigned)__builtin_ctzll(steps) + 1;
+		if (h->va - start < step || !icf_run_word(l->sec, h->va - step, &k->sh))
+			ret |= steps & -steps;
+	}
+	return ret;
+}
+
 static void judge_hit(struct look *l, const struct kind *k, size_t i)
 {
 	const struct hit *h = &k->hit.data[i];
@@ -198,6 +216,7 @@ static void judge_hit(struct look *l, const struct kind *k, size_t i)
 		 end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
 	if (steps && k->sh.base == FROM_NAME)
 		end = object_of(l, h->va, &start);
+	steps = steps_at_start(l, k, h, steps);
 	for (; steps; steps &= steps - 1) {
 		struct run r = run_from(l, &k->sh, h, end, (unsigned)__builtin_ctzll(steps) + 1);
 		if (r.n >= k->enough || (r.n >= k->alone && fills_object(l, &k->sh, h, &r)))
