@@ -371,11 +371,11 @@ static int added_order(const void *a, const void *b)
 	return x->added.func < y->added.func ? -1 : x->added.func > y->added.func;
 }
 
-static struct elfrw_err *find_added(struct icf_product_diff *d)
+static struct elfrw_err *find_added(struct icf_product_diff *d, unsigned threads)
 {
 	size_t n[2];
-	struct icf_product_entry *e[2] = { icf_product_sort(d->p[0], &n[0]),
-					   icf_product_sort(d->p[1], &n[1]) };
+	struct icf_product_entry *e[2] = { icf_product_sort(d->p[0], threads, &n[0]),
+					   icf_product_sort(d->p[1], threads, &n[1]) };
 	struct elfrw_err *err = e[0] && e[1] ? NULL : &elfrw_err_nomem;
 	for (size_t o = 0, k = 0, no, nk; k < n[1] && !err; k += nk) {
 		nk = run_of(e[1] + k, n[1] - k);
@@ -406,7 +406,7 @@ struct elfrw_err *icf_product_compare(struct icf_product_diff *d, const struct i
 		    (int64_t)(old->total.duplicated[m] + old->shared_saving);
 	ELFRW_TRY(compare_files(d, m));
 	ELFRW_TRY(compare_groups(d));
-	return find_added(d);
+	return find_added(d, opt->threads);
 }
 
 void icf_product_diff_deinit(struct icf_product_diff *d)

@@ -4,6 +4,7 @@
  * small enough for the processor's cache, then each bucket.  Cost: 24 bytes of memory a function,
  * and 0.3 s for a million. */
 #include "icf/audit/product/share.h"
+#include "elfrw/base/parallel.h"
 #include "dwarf/demangle/demangle.h"
 #include "icf/audit/name.h"
 #include <regex.h>
@@ -25,7 +26,27 @@ static int entry_order(const void *a, const void *b)
 	return x->member.func < y->member.func ? -1 : x->member.func > y->member.func;
 }
 
-struct icf_product_entry *icf_product_sort(const struct icf_product *p, size_t *n)
+/* Buckets that are sorted, see icf_product_sort(). */
+struct sorting {
+	struct icf_product_entry *e;
+	const size_t *at; /* by bucket: its end, where the next one begins */
+};
+
+#define SORT_PARTS 64
+
+static struct elfrw_err *sort_part(void *arg, size_t part)
+{
+	const struct sorting *s = arg;
+	const size_t n = ((size_t)1 << BUCKET_BITS) / SORT_PARTS;
+	for (size_t b = part * n; b < (part + 1) * n; b++) {
+		const size_t from = b ? s->at[b - 1] : 0;
+		if (s->at[b] - from > 1)
+			qsort(s->e + from, s->at[b] - from, sizeof *s->e, entry_order);
+	}
+	return NULL;
+}
+
+struct icf_product_entry *icf_product_sort(const struct icf_product *p, unsigned threads, size_t *n)
 {
 	size_t *at = calloc(((size_t)1 << BUCKET_BITS) + 1, sizeof *at);
 	struct icf_product_entry *e = NULL;
@@ -38,7 +59,7 @@ struct icf_product_entry *icf_product_sort(const struct icf_product *p, size_t *
 		at[b + 1] += at[b];
 	*n = at ? at[(size_t)1 << BUCKET_BITS] : 0;
 	if (at)
-		e = malloc((*n + 1) * sizeof *e);
+		e = elfrw_large(malloc((*n + 1) * sizeof *e), (*n + 1) * sizeof *e);
 	for (size_t k = 0; k < p->file.len && e; k++)
 		for (uint32_t i = 0;
 		     p->file.data[k].state == ICF_FILE_DONE && i < p->file.data[k].facts.n_func;
@@ -48,10 +69,9 @@ struct icf_product_entry *icf_product_sort(const struct icf_product *p, size_t *
 				(struct icf_product_entry){ { f->hash[0], f->hash[1] },
 							    { (uint32_t)k, i } };
 		}
-	/* Each bucket now ends where the next one began. */
-	for (size_t b = 0, from = 0; b < (size_t)1 << BUCKET_BITS && e; from = at[b++])
-		if (at[b] - from > 1)
-			qsort(e + from, at[b] - from, sizeof *e, entry_order);
+	struct sorting s = { e, at };
+	if (e) /* no part fails */
+		elfrw_err_free(elfrw_parallel(threads, SORT_PARTS, sort_part, &s));
 	free(at);
 	return e;
 }
@@ -91,10 +111,10 @@ static struct elfrw_err *add_group(struct icf_product *p, const struct icf_produ
 	return NULL;
 }
 
-static struct elfrw_err *find_groups(struct icf_product *p)
+static struct elfrw_err *find_groups(struct icf_product *p, unsigned threads)
 {
 	size_t n;
-	struct icf_product_entry *e = icf_product_sort(p, &n);
+	struct icf_product_entry *e = icf_product_sort(p, threads, &n);
 	struct elfrw_err *err = e ? NULL : &elfrw_err_nomem;
 	for (size_t k = 0, end; k < n && !err; k = end) {
 		end = k + 1;
@@ -308,7 +328,7 @@ struct elfrw_err *icf_product_share(struct icf_product *p, const struct icf_audi
 {
 	if (!p->map)
 		return NULL;
-	ELFRW_TRY(find_groups(p));
+	ELFRW_TRY(find_groups(p, opt->threads));
 	for (size_t k = 0; k < p->group.len; k++)
 		ELFRW_TRY(name_group(p, &p->group.data[k]));
 	ELFRW_TRY(name_scopes(p));

@@ -13,7 +13,8 @@ struct icf_product_entry {
 
 /* The functions of all files that are no copies, by hash, file and place; *N of them.  The caller
  * frees the array; NULL: out of memory. */
-struct icf_product_entry *icf_product_sort(const struct icf_product *p, size_t *n);
+struct icf_product_entry *icf_product_sort(const struct icf_product *p, unsigned threads,
+					   size_t *n);
 
 /* The pairs of files with most in common; the groups are there. */
 struct elfrw_err *icf_product_pairs(struct icf_product *p);
