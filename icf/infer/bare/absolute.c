@@ -45,15 +45,17 @@ static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
 }
 
-/* Does U load NUMBER, as a word of 8 bytes? */
+/* Does U load NUMBER, as a word of 4 or 8 bytes? */
 static bool loads(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
-		const uint8_t *p = ref[r].flags & ICF_REF_LEA
-					   ? NULL
-					   : elfrw_image_at(prog->img, ref[r].target, 8);
-		if (p && elfrw_get64(p) == number)
+		const bool computes = ref[r].flags & ICF_REF_LEA;
+		const uint8_t *eight =
+				      computes ? NULL : elfrw_image_at(prog->img, ref[r].target, 8),
+			      *four = computes ? NULL : elfrw_image_at(prog->img, ref[r].target, 4);
+		if ((eight && elfrw_get64(eight) == number) ||
+		    (four && (uint64_t)(int64_t)(int32_t)elfrw_get32(four) == number))
 			return true;
 	}
 	return false;

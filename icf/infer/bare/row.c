@@ -60,13 +60,18 @@ static void pin_row(const struct icf_based *b, const struct icf_bare *w, uint64_
 	}
 }
 
+static bool is_small(const struct icf_based *b)
+{
+	return b->bytes <= ICF_BARE_ANY_BYTE;
+}
+
 /* How many functions in a row are no chance; FRONT: counted from before the code. */
 static unsigned enough(const struct icf_based *b, const struct icf_bare_table *t, bool front,
 		       bool filled)
 {
 	if (!filled)
-		return 3 + front + (b->bytes > MUCH) + (b->bytes > HUGE);
-	return !front ? 1 : t->few ? 2 : 3;
+		return 2 + front + !is_small(b) + (b->bytes > MUCH) + (b->bytes > HUGE);
+	return !front || is_small(b) ? 1 : t->few ? 2 : 3;
 }
 
 /* Does the row R, from where code refers to, end with its object?  A lone word has 8 bytes at most,
@@ -75,7 +80,8 @@ static bool fills_object(const struct icf_based *b, const struct row *r)
 {
 	const unsigned size = r->n > 1 ? r->step : 8;
 	const uint32_t sec = elfrw_image_section_at(b->prog->img, r->last);
-	if (r->n == 1 && (r->step > 4 || (b->prog->img->section[sec].hdr.sh_flags & SHF_WRITE)))
+	const bool writable = b->prog->img->section[sec].hdr.sh_flags & SHF_WRITE;
+	if (r->n == 1 && (r->step > 4 || (writable && !is_small(b))))
 		return false;
 	return icf_next_named(b->prog, b->map, r->last, size + 1) - r->last <= size;
 }

@@ -93,7 +93,10 @@ static unsigned required(const struct icf_v *v, uint64_t base)
 {
 	unsigned more = v->claim.in.size > HUGE ? 3 : v->data_size > SMALL ? 2 : 0;
 	/* Few programs have the address of their first byte. */
-	return (base < v->claim.hi && base != v->image ? 5 : 3) + more;
+	const bool front = base < v->claim.hi;
+	if (!more)
+		return front ? 3 : 2;
+	return (front && base != v->image ? 5 : 3) + more;
 }
 
 /* The words at W, counted from BASE: those of the first N that lead to a function that left. */
