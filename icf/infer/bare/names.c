@@ -13,6 +13,7 @@
 #define MET       64   /* places that were met in a unit */
 #define WORDS     4096 /* that one thread looks at, one after the other */
 #define RUN       512  /* the same of units */
+#define PER       64   /* words in rows that are looked at, for each of these */
 
 /* The names of [va, va + 64); a bit for each byte. */
 static uint64_t names_at(const struct icf_bits *named, uint64_t va)
@@ -22,7 +23,7 @@ static uint64_t names_at(const struct icf_bits *named, uint64_t va)
 }
 
 /* Tries W with the names before it, the last one first. */
-static void try_names(const struct icf_based *b, const struct icf_bare *w)
+static void try_names(const struct icf_based *b, const struct icf_bare *w, uint32_t *budget)
 {
 	const unsigned most = w->place < b->lo ? NAMES : BEFORE;
 	const uint64_t lo = b->map->named.lo;
@@ -33,7 +34,7 @@ static void try_names(const struct icf_based *b, const struct icf_bare *w)
 		uint64_t names = names_at(&b->map->named, va) & mask;
 		for (mask = UINT64_MAX; names && n < most; n++) {
 			unsigned bit = 63 - (unsigned)__builtin_clzll(names);
-			struct icf_bare_table t = { va + bit, va + bit, 0, false };
+			struct icf_bare_table t = { va + bit, va + bit, 0, false, budget };
 			names &= ~(UINT64_C(1) << bit);
 			icf_bare_try(b, w, &t);
 		}
@@ -43,13 +44,15 @@ static void try_names(const struct icf_based *b, const struct icf_bare *w)
 static struct elfrw_err *look_at_words(void *arg, size_t index)
 {
 	const struct icf_based *b = arg;
+	uint32_t budget = WORDS * PER;
 	for (size_t i = index * WORDS; i < (index + 1) * WORDS && i < b->word.len; i++)
-		try_names(b, &b->word.data[i]);
+		try_names(b, &b->word.data[i], &budget);
 	return NULL;
 }
 
 struct scratch {
 	struct icf_places data, base;
+	uint32_t budget; /* as in struct icf_bare_table */
 };
 
 /* Was VA met in this unit a short time ago? */
@@ -136,7 +139,7 @@ static bool look_in_unit(const struct icf_based *b, const struct icf_unit *u, st
 			continue;
 		for (size_t k = 0; k < s->base.v.len; k++) {
 			struct icf_bare_table t = { s->base.v.data[k], start, 0,
-						    u->flags & ICF_UNIT_RELATIVE };
+						    u->flags & ICF_UNIT_RELATIVE, &s->budget };
 			for (size_t i = first;
 			     i < b->word.len && b->word.data[i].place - start < BEHIND; i++)
 				icf_bare_try(b, &b->word.data[i], &t);
@@ -148,7 +151,7 @@ static bool look_in_unit(const struct icf_based *b, const struct icf_unit *u, st
 static struct elfrw_err *look_at_run(void *arg, size_t index)
 {
 	const struct icf_based *b = arg;
-	struct scratch s = { 0 };
+	struct scratch s = { .budget = RUN * PER };
 	bool ok = true;
 	for (size_t i = index * RUN; i < (index + 1) * RUN && i < b->prog->unit.len && ok; i++)
 		ok = look_in_unit(b, &b->prog->unit.data[i], &s);

@@ -8,6 +8,7 @@
 
 #define MAX_STEP  64          /* bytes from one word of a table to the next */
 #define MAX_ZEROS 8           /* in a row */
+#define MOST      8           /* different functions that are counted in a row */
 #define MUCH      (256 << 10) /* bytes of data: if there are more, a table needs one word more */
 #define HUGE      (16 << 20)  /* and another one */
 
@@ -23,16 +24,19 @@ static bool is_bare(const struct icf_based *b, uint64_t place)
 	return k < b->word.len && b->word.data[k].place == place;
 }
 
-/* The row of words STEP bytes apart that begins with W, all counted from BASE. */
-static struct row row_from(const struct icf_based *b, const struct icf_bare *w, uint64_t base,
-			   unsigned step)
+/* The row of words STEP bytes apart that begins with W, all counted from T's base. */
+static struct row row_from(const struct icf_based *b, const struct icf_bare *w,
+			   const struct icf_bare_table *t, unsigned step)
 {
-	uint64_t seen[4] = { w->word };
+	const uint64_t base = t->base;
+	uint64_t seen[MOST] = { w->word };
 	struct row r = { w->place, step, 1 };
 	const uint8_t *p;
 	unsigned zeros = 0;
 	for (uint64_t at = w->place + step;
-	     zeros <= MAX_ZEROS && (p = elfrw_image_at(b->prog->img, at, 4)) != NULL; at += step) {
+	     zeros <= MAX_ZEROS && *t->budget && (p = elfrw_image_at(b->prog->img, at, 4)) != NULL;
+	     at += step) {
+		--*t->budget;
 		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
 		zeros = word ? 0 : zeros + 1;
 		if (!word)
@@ -91,8 +95,9 @@ void icf_bare_judge(const struct icf_based *b, const struct icf_bare *w, struct 
 	const bool front = t->base < b->hi;
 	if (front && (w->place & 3))
 		return;
-	for (unsigned step = 4; step <= MAX_STEP; step += front ? 4 : icf_bare_unit(b)) {
-		struct row r = row_from(b, w, t->base, step);
+	for (unsigned step = 4; step <= MAX_STEP && *t->budget;
+	     step += front ? 4 : icf_bare_unit(b)) {
+		struct row r = row_from(b, w, t, step);
 		if (r.n < enough(b, t, front, t->start == w->place && fills_object(b, &r)))
 			continue;
 		pin_row(b, w, t->base, &r);

@@ -34,6 +34,8 @@ struct icf_bare_table {
 	uint64_t base, start; /* START: to where the code refers, or 0 */
 	uint64_t done;        /* words before this place were judged */
 	bool few;             /* its code calls sums, or so it seems */
+	uint32_t *budget;     /* words that rows may still take; at 0 none is believed.  Files that
+				 no toolchain writes make rows of rows. */
 };
 
 static inline bool icf_bare_in_code(const struct icf_based *b, uint64_t va)

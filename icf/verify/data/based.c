@@ -20,6 +20,7 @@
 #define HEADER      64    /* the same of those that count from that very place */
 #define MAX_STEP    64    /* bytes from one word of a table to the next */
 #define MAX_ROW     64    /* words that are looked at */
+#define ROWS        1024  /* that are counted for one unit: real ones need few */
 #define MAX_NUMBERS 16    /* absolute symbols that are tried */
 #define SMALL       65536 /* bytes of data */
 #define HUGE        (16 << 20)
@@ -101,7 +102,7 @@ static unsigned required(const struct icf_v *v, uint64_t base)
 
 /* The words at W, counted from BASE: those of the first N that lead to a function that left. */
 static void check_words(const struct icf_v *v, struct icf_vlog *log, const struct words *w,
-			uint64_t base, unsigned n)
+			uint64_t base, unsigned n, unsigned *rows)
 {
 	const uint64_t lo = v->claim.lo - base, size = v->claim.hi - v->claim.lo;
 	for (uint64_t off = 0; off < 4 * (uint64_t)n && off <= w->size && w->size - off >= 4;
@@ -109,7 +110,8 @@ static void check_words(const struct icf_v *v, struct icf_vlog *log, const struc
 		uint64_t word = word_at(w, off);
 		if (word - lo >= size || !word || !left(&v->claim, base + word))
 			continue;
-		for (unsigned step = 4; step <= MAX_STEP; step += 4) {
+		for (unsigned step = 4; step <= MAX_STEP && *rows; step += 4) {
+			--*rows;
 			if (row_of(v, w, base, off, step) < required(v, base))
 				continue;
 			report(v, log, w->at + off, base, base + word);
@@ -147,6 +149,7 @@ static void check_absolute(const struct icf_v *v, struct icf_vlog *log, uint64_t
 void icf_v_check_based(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
 {
 	const struct elfrw_image *in = &v->claim.in;
+	unsigned rows = ROWS;
 	for (unsigned b = 0; b < n->n_data && v->absolute.v.len; b++)
 		if (n->computes >> b & 1)
 			check_absolute(v, log, n->data[b], n);
@@ -160,7 +163,7 @@ void icf_v_check_based(const struct icf_v *v, struct icf_vlog *log, const struct
 		for (unsigned b = 0; b < n->n_data; b++)
 			if (n->computes >> b & 1)
 				check_words(v, log, &w, n->data[b],
-					    n->data[b] == w.at ? HEADER : FIRST);
+					    n->data[b] == w.at ? HEADER : FIRST, &rows);
 	}
 }
 
