@@ -4,7 +4,8 @@
 # equal functions in front that fold, so that the others would move.  Folded in every mode, they must do what they did, and verify must
 # say so; icfold may also refuse, or fold less.  Output that differs is worst if verify calls it equal: this has a text of its own.
 # Then the words are put into what icfold makes of the same program with zeros instead: verify must see that they lead astray.
-# Programs are built by the ways of building in turn; WAYS=full: in all modes, each by both compilers, both levels of optimisation and all linkers.  TARGET=aarch64: for that machine.
+# A program is built in one of several manners, which its name decides, and folded in two modes; WAYS=full: by both compilers, at both
+# levels of optimisation, by all linkers, and in all modes.  TARGET=aarch64: for that machine.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 # shellcheck source=tests/lib/elf.sh
@@ -158,7 +159,8 @@ gcc -O1 driver.c -o driver -ldl || { not_ok driver "does not build"; finish; }
 work() {
 	local rc
 	case $1 in *shared*) set -- "$1" "$2" "$3" ./driver ;; esac
-	{ timeout 20 $RUN ${4:-} "./$2"; } >"$3" 2>/dev/null
+	# What goes astray may run for ever.
+	{ (ulimit -t 2 && exec timeout 20 $RUN ${4:-} "./$2"); } >"$3" 2>/dev/null
 	rc=$?
 	[ $rc = 0 ] || echo "exit status $rc" >>"$3"
 	return $rc
