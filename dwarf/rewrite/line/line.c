@@ -5,8 +5,9 @@
  * parallel):
  *
  * 1. scan: every sequence's bounds and the place of its set_address, no rows.  The lowest table
- *    that covers a unit whose rows are wanted (folded, or kept for others) becomes its owner:
- *    linkers leave sequences of several tables on one COMDAT function.
+ *    that a unit of .debug_info names, and that covers a unit of the map whose rows are wanted
+ *    (folded, or kept for others), becomes its owner: linkers leave sequences of several tables on
+ *    one COMDAT function.
  * 2. rewrite: a sequence inside one run is patched: its opcodes are relative to set_address.  One
  *    that lies in a run that is taken out is skipped.  Any other is decoded, cut at the borders of
  *    the runs, and each piece is written as a sequence of its own; where a row reaches over the

@@ -48,7 +48,7 @@ struct elfrw_err *dwr_line_scan_table(void *arg, size_t index)
 					   (s.defines_files ? SEQ_DEFINES : 0) |
 					   (live ? SEQ_LIVE : 0) | (s.tail ? SEQ_TAIL : 0)),
 		};
-		if (!live || s.lo == s.hi)
+		if (!live || s.lo == s.hi || !t->named)
 			continue;
 		uint32_t from, to;
 		dwr_line_special_range(job, s.lo, s.hi, &from, &to);
@@ -86,7 +86,8 @@ struct elfrw_err *dwr_line_find_tables(struct dwr_line_job *job)
 		    !elfrw_vec_grow((void **)&job->table, &job->cap_tables, job->n_tables + 1,
 				    sizeof *job->table))
 			return &elfrw_err_nomem;
-		job->table[job->n_tables++] = (struct dwr_line_table){ .off = off, .end = h.end };
+		job->table[job->n_tables++] =
+			(struct dwr_line_table){ .off = off, .end = h.end, .named = !known };
 		off = h.end;
 	}
 	return NULL;

@@ -52,6 +52,8 @@ struct dwr_line_table {
 	uint32_t patched, encoded, removed, untouched;
 	uint16_t version;
 	uint8_t offset_size;
+	bool named; /* by a unit's DW_AT_stmt_list; else (clang's -gline-directives-only) no one
+		       who looks up an address finds its rows */
 };
 
 struct dwr_line_job {
@@ -104,8 +106,8 @@ struct elfrw_err *dwr_line_count_visits(struct dwr_line_job *job, size_t n);
  * that a table begins. */
 struct elfrw_err *dwr_line_find_tables(struct dwr_line_job *job);
 
-/* Finds the sequences of table INDEX of ARG, a struct dwr_line_job, and makes the table the owner
- * of the units that it covers. */
+/* Finds the sequences of table INDEX of ARG, a struct dwr_line_job.  If a unit names the table, it
+ * becomes the owner of the units that it covers. */
 struct elfrw_err *dwr_line_scan_table(void *arg, size_t index);
 
 /* ---- table.c ---- */

@@ -699,6 +699,26 @@ relative_dirs() {
 	llvm-dwarfdump --debug-line "$d/out" | awk '/^include_directories/ { $1 = ""; all = all $0 } /^debug_line\[/ { all = "" } /"<folded functions>"/ { print all }' >"$d/dirs"
 	check "$n table" "$(cat "$d/dirs")" grep -qE '= "/" .*/abs"$' "$d/dirs"
 }
+# Half of the functions have a line table that no unit names: nobody who looks up an address reads it.
+nameless_tables() {
+	local d half flags s policy
+	have clang && have ld.lld || { skip "dwarf nameless" "no clang or ld.lld"; return; }
+	for half in one two; do
+		d=$WORK/nameless-$half
+		mkdir -p "$d"
+		for s in main one two; do
+			flags=-g
+			[ $s != $half ] || flags=-gline-directives-only
+			clang -O2 -gdwarf-5 $flags -w -c "$SRC/$s.c" -o "$d/$s.o" 2>"$d/why" || { skip "dwarf nameless-$half" "$(first_line "$d/why")"; return; }
+		done
+		clang -fuse-ld=lld -Wl,--emit-relocs "$d"/{main,one,two}.o "$WORK/third.o" -o "$d/in" || return
+		for policy in overlay alias drop; do
+			judge_fold "nameless-$half" "$d/in" all $policy
+			"$ICFOLD" verify --icf=all "$d/in" "$d/in.all.$policy" >"$d/log" 2>&1
+			check "dwarf nameless-$half all $policy verify" "$(grep -m 1 ': .*expected' "$d/log")" grep -qx equal "$d/log"
+		done
+	done
+}
 # epilogue_rows FILE: "ADDRESS LINE", decimal, of the rows that have the mark.
 epilogue_rows() {
 	llvm-dwarfdump --debug-line "$1" | awk '/^0x.* epilogue_begin/ { print $1, $2 }' | while read -r va line; do echo $((va)) "$line"; done
@@ -773,6 +793,7 @@ list() {
 		addrx64
 		epilogues
 		relative_dirs
+		nameless_tables
 		thunk_in_place
 	END
 }

@@ -62,6 +62,8 @@ static void fold_input(struct world *wo, struct shape s, struct unit_at u[3], bo
 		function(&wo->in, 0x1020, 10, 3); /* C once more, as linkers leave COMDATs */
 	function(&wo->in, 0x1040, 10, 3);
 	end(&wo->in, u[2]);
+	for (unsigned i = 0; i < 3; i++)
+		name_table(wo, u[i]);
 }
 
 /* Reads the file tables of the table at OFF of the output. */
@@ -333,6 +335,35 @@ static void test_texts(void **arg)
 	world_deinit(&wo);
 }
 
+/* The rows of a table that no unit names describe nothing: a folded function has those of another
+ * table, or none. */
+static void test_nameless(void **arg)
+{
+	(void)arg;
+	const uint8_t status[2][5] = { { DWR_FOLD_NONE },
+				       { DWR_FOLD_NONE, DWR_FOLD_NONE, DWR_FOLD_OWN, DWR_FOLD_NONE,
+					 DWR_FOLD_NONE } };
+	for (unsigned named = 0; named < 2; named++) {
+		struct world wo;
+		struct unit_at u[3];
+		world_init(&wo, fold_units, 5);
+		fold_input(&wo, v5, u, false);
+		wo.n_cus = 0;
+		if (named)
+			name_table(&wo, u[2]); /* which has C, as the second one has */
+		be_ok(world_run(&wo));
+		for (unsigned f = 0; f < 5; f++)
+			assert_int_equal(wo.out.fold[f].status, status[named][f]);
+		assert_int_equal(wo.out.folded_unit != 0, named);
+		size_t k = 0;
+		struct dwr_rows r = out_rows(&wo, 0);
+		check_function(&r, &k, 0x4000, (struct made){ 11, 3, 1, 2 }); /* A stays */
+		assert_int_equal(r.len, k);
+		free(r.data);
+		world_deinit(&wo);
+	}
+}
+
 /* Before DWARF 5 a relative directory counts from the unit's compilation directory. */
 static void test_comp_dir(void **arg)
 {
@@ -381,6 +412,7 @@ static void test_md5(void **arg)
 			elfrw_put_le(wo.in.data + u.header_pos, wo.in.len - u.header_pos - 4, 4);
 			function(&wo.in, n ? 0x1030 : 0x1010, 100, 3);
 			end(&wo.in, u);
+			name_table(&wo, u);
 		}
 		be_ok(world_run(&wo));
 		struct dwr_line_files f = out_files(&wo, wo.out.folded_unit, false);
@@ -410,6 +442,7 @@ static void test_define_file(void **arg)
 	advance_pc(&wo.in, 16);
 	end_sequence(&wo.in);
 	end(&wo.in, u);
+	name_table(&wo, u);
 	be_ok(world_run(&wo));
 	struct dwr_line_files f = out_files(&wo, 0, true);
 	assert_int_equal(f.file.len, 4);
@@ -457,6 +490,7 @@ static void test_threads(void **arg)
 			advance_pc(&wo.in, 16 * 9);
 			end_sequence(&wo.in);
 			end(&wo.in, u);
+			name_table(&wo, u);
 		}
 		be_ok(world_run(&wo));
 		assert_true(wo.out.folded_unit);
@@ -502,7 +536,9 @@ static void test_damaged(void **arg)
 					     .threads = 1,
 					     .address_size = 8,
 					     .name = ".debug_line",
-					     .line = { exact, u[2].start + 60 } };
+					     .line = { exact, u[2].start + 60 },
+					     .cu = wo.cu,
+					     .n_cus = wo.n_cus };
 		struct elfrw_err *err = dwr_rw_line(&in, &wo.out);
 		free(exact);
 		elfrw_err_free(err);
@@ -524,6 +560,7 @@ static struct elfrw_err *run_rows(size_t n)
 		end_sequence(&wo.in);
 	}
 	end(&wo.in, u);
+	name_table(&wo, u);
 	struct elfrw_err *err = world_run(&wo);
 	world_deinit(&wo);
 	return err;
@@ -555,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_define_file), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_texts),       cmocka_unit_test(test_thunks_last),
+		cmocka_unit_test(test_nameless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 struct world {
 	struct elfrw_addrmap map;
 	struct elfrw_wbuf in;
-	struct dwr_rw_line_cu cu[4];
+	struct dwr_rw_line_cu cu[64];
 	size_t n_cus;
 	enum dwr_policy policy;
 	unsigned threads;
@@ -43,6 +43,12 @@ static inline struct elfrw_err *world_run(struct world *wo)
 				     .n_cus = wo->n_cus };
 	assert_false(wo->in.bad);
 	return dwr_rw_line(&in, &wo->out);
+}
+
+/* A unit of .debug_info names the table U. */
+static inline void name_table(struct world *wo, struct unit_at u)
+{
+	wo->cu[wo->n_cus++] = (struct dwr_rw_line_cu){ u.start, NULL, UINT64_MAX };
 }
 
 static inline void world_deinit(struct world *wo)
