@@ -8,6 +8,7 @@
 #include "dwarf/rewrite/run.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/image.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -141,26 +142,35 @@ static bool has_die(const struct dwr_rw_run *run, uint32_t unit)
 	return k < run->out.n_dies && d[k].unit == unit;
 }
 
-/* Does the name of the unit lead to the DIE of a declaration? */
-static bool is_declared(const struct dwr_rw_run *run, uint32_t unit)
+/* Does the name of the unit, which has no DIE, lead to the DIE of a declaration?  OWN: the DIEs of
+ * all shared functions, sorted. */
+static bool is_declared(const struct dwr_rw_run *run, uint32_t unit, const uint64_t *own)
 {
 	const struct dwr_call_wanted *w = run->rw.in->calls;
-	size_t k = LOWER_BOUND(0, w->n_names, mid, w->named[mid] < unit);
-	return k < w->n_names && w->named[k] == unit && run->out.found.die[k];
+	const size_t k = LOWER_BOUND(0, w->n_names, mid, w->named[mid] < unit);
+	const uint64_t die = k < w->n_names && w->named[k] == unit ? run->out.found.die[k] : 0;
+	return die && !bsearch(&die, own, run->out.n_dies, sizeof die, elfrw_u64_order);
 }
 
 static struct elfrw_err *find_stand_ins(const struct dwr_rw_run *run, struct stand_ins *ret)
 {
 	const struct dwr_call_wanted *w = run->rw.in->calls;
-	for (size_t i = 0; w && run->out.searched && i < w->n_units; i++) {
-		if (has_die(run, w->unit[i]) || is_declared(run, w->unit[i]))
+	if (!w || !run->out.searched || !w->n_units)
+		return NULL;
+	uint64_t *own = malloc((run->out.n_dies + 1) * sizeof *own);
+	for (size_t i = 0; own && i < run->out.n_dies; i++)
+		own[i] = run->out.die[i].die;
+	bool ok = own && elfrw_sort_runs(own, run->out.n_dies, sizeof *own, elfrw_u64_order);
+	for (size_t i = 0; ok && i < w->n_units; i++) {
+		if (has_die(run, w->unit[i]) || is_declared(run, w->unit[i], own))
 			continue;
 		uint32_t *slot = VEC_PUSH(&ret->unit);
-		if (!slot)
-			return &elfrw_err_nomem;
-		*slot = w->unit[i];
+		ok = slot;
+		if (slot)
+			*slot = w->unit[i];
 	}
-	return NULL;
+	free(own);
+	return ok ? NULL : &elfrw_err_nomem;
 }
 
 /* DW_TAG_subprogram, DW_AT_declaration: debuggers skip functions that are defined elsewhere. */

@@ -2,6 +2,7 @@
 #include "icf/apply/call_query.h"
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
 
@@ -22,6 +23,52 @@ static const char *name_of(const struct icf_apply *a, uint32_t unit)
 		return NULL;
 	const char *name = prog->sym.data[prog->unit.data[unit].sym].name;
 	return strchr(name, '.') ? NULL : name; /* made by the compiler: a part, a clone */
+}
+
+/* A slot of a hash table of names; NAME may be NULL. */
+struct named {
+	const char *name;
+	uint32_t n; /* symbols, or 2 if there are more */
+};
+
+static struct named *slot_for(struct named *slot, size_t mask, const char *name)
+{
+	size_t i = XXH3_64bits(name, strlen(name)) & mask;
+	while (slot[i].name && strcmp(slot[i].name, name) != 0)
+		i = (i + 1) & mask;
+	return &slot[i];
+}
+
+/* Leaves only names that one function symbol has: others may lead to the DIE of another function.
+ */
+static struct elfrw_err *drop_ambiguous(const struct icf_program *prog, struct icf_call_query *q)
+{
+	size_t mask = 1, n = 0;
+	while (mask < 2 * q->n)
+		mask = 2 * mask + 1;
+	struct named *slot = calloc(mask + 1, sizeof *slot);
+	if (!slot)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < q->n; i++) {
+		struct named *s = slot_for(slot, mask, q->name[i]);
+		s->n = s->name ? 2 : 0;
+		s->name = q->name[i];
+	}
+	for (size_t i = 0; i < prog->sym.len && q->n; i++) {
+		const struct icf_symbol *sym = &prog->sym.data[i];
+		if (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC) {
+			struct named *s = slot_for(slot, mask, sym->name);
+			s->n += s->name && s->n < 2;
+		}
+	}
+	for (size_t i = 0; i < q->n; i++)
+		if (slot_for(slot, mask, q->name[i])->n == 1) {
+			q->name[n] = q->name[i];
+			q->unit[n++] = q->unit[i];
+		}
+	q->n = n;
+	free(slot);
+	return NULL;
 }
 
 static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_call_query *q)
@@ -51,7 +98,7 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_cal
 		q->unit[q->n++] = u;
 	}
 	free(seen);
-	return ok ? NULL : &elfrw_err_nomem;
+	return ok ? drop_ambiguous(a->prog, q) : &elfrw_err_nomem;
 }
 
 struct elfrw_err *icf_apply_query(struct icf_apply *a)

@@ -10,10 +10,9 @@
  * learns which function a jump into shared code meant.
  *
  * The DIEs of shared functions come from the .debug_icfold section just made; behind those of the
- * input are some that stand in for functions without one.  What else
- * .debug_info says, of indirect calls that the code does not explain and of functions without a DIE
- * of their own, was found when it was rewritten (call_query.h), or is looked for here if it was
- * not. */
+ * input are some that stand in for functions without one.  What else .debug_info says, of indirect
+ * calls that the code does not explain and of functions without a DIE of their own, was found when
+ * it was rewritten (call_query.h), or is looked for here if it was not. */
 #include "icf/apply/calls.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
@@ -36,12 +35,6 @@ struct named {
 	uint64_t die;
 };
 
-struct nameless {
-	const char *name;
-	uint32_t unit;
-	size_t i; /* in the query */
-};
-
 struct job {
 	struct icf_apply *a;
 	struct icf_call_stats *stats;
@@ -55,7 +48,6 @@ struct job {
 	struct icf_calls found;    /* the query's */
 	struct dwr_call_found own; /* what was looked for here */
 	const struct dwr_call_sites *site;
-	VEC(struct nameless) nameless;
 	VEC(struct lead) lead;       /* sorted by die */
 	VEC(struct named) named;     /* sorted by name */
 	VEC(struct dwr_dcall) dcall; /* the output's */
@@ -85,46 +77,15 @@ static struct elfrw_err *collect_dies(struct job *j)
 	return NULL;
 }
 
-/* Is function symbol NAME defined only once? */
-static bool only_one(const struct icf_program *prog, const char *name)
-{
-	unsigned n = 0;
-	for (size_t i = 0; i < prog->sym.len && n < 2; i++)
-		n += (prog->sym.data[i].type == STT_FUNC ||
-		      prog->sym.data[i].type == STT_GNU_IFUNC) &&
-		     strcmp(prog->sym.data[i].name, name) == 0;
-	return n == 1;
-}
-
-static int nameless_order(const void *a, const void *b)
-{
-	const struct nameless *x = a, *y = b;
-	int c = strcmp(x->name, y->name);
-	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-/* Shared functions without a DIE that gives their address, but that a call may need: those with a
- * name of their own, in the order of the names. */
-static struct elfrw_err *collect_nameless(struct job *j)
+/* Is there a shared function without a DIE that gives its address, but with a name of its own, that
+ * a call may need? */
+static bool any_nameless(const struct job *j)
 {
 	const struct icf_call_query *q = &j->a->query;
-	for (size_t i = 0; i < q->n; i++) {
-		if (j->die[q->unit[i]])
-			continue;
-		struct nameless *n = VEC_PUSH(&j->nameless);
-		if (!n)
-			return &elfrw_err_nomem;
-		*n = (struct nameless){ q->name[i], q->unit[i], i };
-	}
-	struct nameless *v = j->nameless.data;
-	if (j->nameless.len)
-		qsort(v, j->nameless.len, sizeof *v, nameless_order);
-	size_t n = 0;
-	for (size_t i = 0; i < j->nameless.len; i++)
-		if ((!n || strcmp(v[n - 1].name, v[i].name)) && only_one(j->a->prog, v[i].name))
-			v[n++] = v[i];
-	j->nameless.len = n;
-	return NULL;
+	for (size_t i = 0; i < q->n; i++)
+		if (!j->die[q->unit[i]])
+			return true;
+	return false;
 }
 
 /* Reads the call sites of indirect calls, and finds the declarations of nameless functions. */
@@ -138,8 +99,9 @@ static struct elfrw_err *read_sites(struct job *j)
 					      &j->own));
 	}
 	j->site = &found->site;
-	for (size_t i = 0; i < j->nameless.len; i++)
-		j->die[j->nameless.data[i].unit] = found->die[j->nameless.data[i].i];
+	for (size_t i = 0; i < q->n; i++)
+		if (!j->die[q->unit[i]])
+			j->die[q->unit[i]] = found->die[i];
 	return NULL;
 }
 
@@ -459,8 +421,7 @@ static struct elfrw_err *run(struct job *j)
 	j->found = a->query.found;
 	if (!shares)
 		j->found.indirect.len = j->found.vcall.len = 0;
-	ELFRW_TRY(collect_nameless(j));
-	if (had || j->found.indirect.len || j->nameless.len) {
+	if (had || j->found.indirect.len || any_nameless(j)) {
 		ELFRW_TRY(open_info(j));
 		ELFRW_TRY(read_sites(j));
 		if (had || j->found.indirect.len)
@@ -492,7 +453,6 @@ struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *st
 	dwr_calls_deinit(&j->in);
 	dwr_call_found_deinit(&j->own);
 	free(j->die);
-	VEC_FREE(&j->nameless);
 	VEC_FREE(&j->lead);
 	VEC_FREE(&j->named);
 	VEC_FREE(&j->dcall);
