@@ -8,10 +8,10 @@
  * tried with all of them; words of 8 bytes begin with such a word.
  *
  * Numbers lead to a function by chance, too.  From data behind the code only negative numbers do,
- * and few are that large: three words at equal steps that lead to different functions are believed;
- * one or two are if they begin where the code refers to and the next thing with a name follows.
- * From data before the code, small numbers lead there: each case takes one word more, and words
- * must be aligned.
+ * and few are that large: a few words at equal steps that lead to different functions are believed;
+ * fewer are if they begin where the code refers to and the next thing with a name follows, or if
+ * the program has little data.  From data before the code, small numbers lead there: each case
+ * takes more words, and words must be aligned.  row.c has the figures.
  *
  * With kept relocations there are no other readers of words without one, so here a word also counts
  * from its own place; and with fixed addresses, it may be an address (`QUAD(f)`).
@@ -26,8 +26,6 @@
 #include "icf/infer/bare/state.h"
 #include <stdlib.h>
 
-#define BEFORE 1024 /* bytes from a name to a word that counts from it */
-
 /* Does WORD lead into the code from some address of R? */
 static bool leads_from(const struct icf_based *b, const struct icf_range *r, uint64_t word)
 {
@@ -36,7 +34,8 @@ static bool leads_from(const struct icf_based *b, const struct icf_range *r, uin
 
 static bool may_lead(const struct icf_based *b, uint64_t place, uint64_t word)
 {
-	const struct icf_range near = { place > BEFORE ? place - BEFORE : 0, place + 4 };
+	const struct icf_range near = { place > ICF_BARE_BEFORE ? place - ICF_BARE_BEFORE : 0,
+					place + 4 };
 	return word && (leads_from(b, &near, word) || leads_from(b, &b->behind, word) ||
 			leads_from(b, &b->front, word) ||
 			(!b->prog->img->pic && icf_bare_in_code(b, word & UINT32_MAX)));

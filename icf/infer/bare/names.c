@@ -6,7 +6,6 @@
 #include "icf/program/unit.h"
 #include <string.h>
 
-#define BEFORE    1024 /* bytes from a name to a word that counts from it */
 #define NAMES     8    /* that are tried, if they lie before the code */
 #define BEHIND    256  /* bytes from where code refers to, to the first word of a table */
 #define MAX_BASES 64   /* addresses that words are tried with in one unit */
@@ -25,12 +24,12 @@ static uint64_t names_at(const struct icf_bits *named, uint64_t va)
 /* Tries W with the names before it, the last one first. */
 static void try_names(const struct icf_based *b, const struct icf_bare *w, uint32_t *budget)
 {
-	const unsigned most = w->place < b->lo ? NAMES : BEFORE;
+	const unsigned most = w->place < b->lo ? NAMES : ICF_BARE_BEFORE;
 	const uint64_t lo = b->map->named.lo;
 	uint64_t va = lo + ((w->place - lo) & ~(uint64_t)63);
 	/* Nothing behind the word. */
 	uint64_t mask = UINT64_MAX >> (63 - (w->place - va));
-	for (unsigned n = 0; n < most && w->place - va < BEFORE && va >= lo; va -= 64) {
+	for (unsigned n = 0; n < most && w->place - va < ICF_BARE_BEFORE && va >= lo; va -= 64) {
 		uint64_t names = names_at(&b->map->named, va) & mask;
 		for (mask = UINT64_MAX; names && n < most; n++) {
 			unsigned bit = 63 - (unsigned)__builtin_clzll(names);

@@ -5,7 +5,8 @@
 #include "icf/infer/parts.h"
 
 #define ICF_BARE_ANY_BYTE \
-	(64 << 10) /* bytes of data: if there are more, only aligned words count */
+	(64 << 10)           /* bytes of data: if there are more, only aligned words count */
+#define ICF_BARE_BEFORE 1024 /* bytes from a name to a word that counts from it */
 
 /* A word that nothing explains, and that may lead into the code. */
 struct icf_bare {

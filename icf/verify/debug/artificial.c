@@ -107,18 +107,18 @@ static struct elfrw_err *find_stand_ins(struct icf_vdebug *d, struct icf_ventrie
 {
 	const struct dwr_icfold *n = &d->v->claim.note;
 	for (size_t i = 0; i < n->n_members; i++) {
-		if (!n->member[i].stand_in)
-			continue;
-		uint64_t *slot = n->member[i].n_dies ? NULL : VEC_PUSH(&ret->v);
-		if (!slot && !n->member[i].n_dies)
-			return &elfrw_err_nomem;
-		if (slot)
-			*slot = n->member[i].stand_in;
-		else
+		const uint64_t off = n->member[i].stand_in;
+		if (off && n->member[i].n_dies) {
 			icf_vlog_bad(
 				d->log, ICF_VC_NOTE,
 				"DIEs: 0x%llx: expected to stand for a function without a DIE, found one with",
-				ICF_VX(n->member[i].stand_in));
+				ICF_VX(off));
+		} else if (off) {
+			uint64_t *slot = VEC_PUSH(&ret->v);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = off;
+		}
 	}
 	if (ret->v.len)
 		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
