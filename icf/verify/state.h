@@ -302,7 +302,8 @@ struct elfrw_err *icf_v_check_pseudo(
 	const struct elfrw_section *b); /* verify/data/pseudo.c: .pseudo_probe */
 void icf_v_check_stale(const struct icf_vclaim *c, struct icf_vlog *log,
 		       const struct elfrw_section *a);
-struct elfrw_err *icf_v_check_debug(struct icf_v *v); /* verify/debug/debug.c */
+/* verify/debug/debug.c.  Does OTHER meanwhile, which writes to the common log. */
+struct elfrw_err *icf_v_check_debug(struct icf_v *v, struct elfrw_err *(*other)(struct icf_v *v));
 
 static inline bool icf_v_is_debug_name(const char *name)
 {

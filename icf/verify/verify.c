@@ -103,6 +103,17 @@ static void forget(const struct icf_v *v)
 	elfrw_image_forget(&v->claim.out);
 }
 
+/* What describes the code, besides debug information; takes one thread. */
+static struct elfrw_err *check_tables(struct icf_v *v)
+{
+	STEP(icf_v_check_unwind(v));
+	STEP(icf_v_check_symbols(&v->claim, &v->log));
+	STEP(icf_v_check_note(v));
+	STEP(icf_v_check_relocs(&v->claim, &v->words, &v->log));
+	STEP(icf_v_check_file(&v->claim, &v->log));
+	return NULL;
+}
+
 static struct elfrw_err *run(struct icf_v *v)
 {
 	v->claim.arch = v->claim.in.arch;
@@ -154,13 +165,8 @@ static struct elfrw_err *run(struct icf_v *v)
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
 	STEP(icf_v_check_unreached(v));
 	forget(v);
-	STEP(icf_v_check_unwind(v));
-	STEP(icf_v_check_symbols(&v->claim, &v->log));
-	STEP(icf_v_check_note(v));
-	STEP(icf_v_check_relocs(&v->claim, &v->words, &v->log));
-	STEP(icf_v_check_file(&v->claim, &v->log));
-	forget(v);
-	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
+	return v->opt->no_debug || all_stayed(v) ? check_tables(v)
+						 : icf_v_check_debug(v, check_tables);
 }
 
 /* Is OUT unchanged, because nothing was worth folding? */

@@ -19,13 +19,15 @@
  * information all places are asked for.
  *
  * The places are in the order of IN's code, so that both symbolizers find most data in their
- * caches.  Each thread has its own part and handles.  Cost: some microseconds for each place that
- * is asked for. */
+ * caches.  Each thread has its own handles, and takes part after part.  Cost: some microseconds for
+ * each place that is asked for. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/sort.h"
 #include "elfrw/pair.h"
 #include "icf/verify/calls/calls.h"
+#include "icf/verify/calls/places.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,69 +37,44 @@ struct side {
 	struct icf_ventries ahead; /* addresses that will be asked for; ascending */
 };
 
-struct part {
-	struct icf_v *v;
-	struct icf_vplaces *place;
-	struct icf_vlog log;
+/* The symbolizers of one thread.  The parts that it checks come in ascending order. */
+struct asker {
 	struct side in, out;
 	const char *same_in, *same_out;   /* two names that were compared and are equal */
 	const char *alias_in, *alias_out; /* two names of one function */
-	uint32_t row_unit;                /* the last unit with a row so far */
+};
+
+struct part {
+	struct icf_v *v;
+	struct icf_vplaces *place;
+	struct asker *by;
+	struct icf_vlog log;
+	uint32_t row_unit; /* the last unit with a row so far */
 	uint64_t undecided;
+	char *warning;  /* the symbolizer's of OUT by the end of this part; owned */
+	bool warned_in; /* that of IN had one, too */
 };
 
 struct job {
 	struct icf_v *v;
 	struct part *part;
+	struct asker *asker;
 	const uint32_t *decided;
 	bool lines; /* OUT has debug information */
 	enum dwr_policy policy;
-	size_t n;
+	size_t n, n_askers;
+	atomic_size_t next; /* part that no asker has yet */
 	const struct icf_vaside *aside;
 };
 
-/* A counting sort, 16 bits at a time: there are about a million places. */
-static struct elfrw_err *sort_places(struct icf_vplaces *p)
-{
-	size_t n = p->v.len, (*count)[1 << 16] = calloc(1, sizeof *count);
-	icf_vplace *from = p->v.data, *to = malloc((n + 1) * sizeof *to), all = 0;
-	struct elfrw_err *err = count && to ? NULL : &elfrw_err_nomem;
-	for (size_t i = 0; i < n; i++)
-		all |= from[i];
-	for (unsigned shift = 0; shift < 64 && !err; shift += 16) {
-		if (!(all >> shift & 0xffff))
-			continue;
-		memset(count, 0, sizeof *count);
-		for (size_t i = 0; i < n; i++)
-			(*count)[from[i] >> shift & 0xffff]++;
-		for (size_t i = 0, sum = 0; i < 1 << 16; i++) {
-			size_t here = (*count)[i];
-			(*count)[i] = sum;
-			sum += here;
-		}
-		for (size_t i = 0; i < n; i++)
-			to[(*count)[from[i] >> shift & 0xffff]++] = from[i];
-		icf_vplace *t = from;
-		from = to;
-		to = t;
-	}
-	if (!err && from != p->v.data) {
-		p->v.data = from;
-		p->v.cap = n + 1;
-	}
-	free(to);
-	free(count);
-	return err;
-}
-
 static bool same_text(struct part *p, const char *a, const char *b)
 {
-	if (a == p->same_in && b == p->same_out)
+	if (a == p->by->same_in && b == p->by->same_out)
 		return true;
 	if (!a || !b || strcmp(a, b) != 0)
 		return a == b;
-	p->same_in = a;
-	p->same_out = b;
+	p->by->same_in = a;
+	p->by->same_out = b;
 	return true;
 }
 
@@ -106,13 +83,13 @@ static bool is_alias(struct part *p, const struct dwr_sym_frame *f, const char *
 {
 	struct dwr_sym_symbol s;
 	size_t from = 0;
-	bool found = name && name == p->alias_out && f->function == p->alias_in;
+	bool found = name && name == p->by->alias_out && f->function == p->by->alias_in;
 	while (!found && name && f->has_start_address &&
-	       dwr_sym_symbol_named(p->in.sym, name, &from, &s))
+	       dwr_sym_symbol_named(p->by->in.sym, name, &from, &s))
 		found = s.address == f->start_address;
 	if (found) {
-		p->alias_in = f->function;
-		p->alias_out = name;
+		p->by->alias_in = f->function;
+		p->by->alias_out = name;
 	}
 	return found;
 }
@@ -157,7 +134,7 @@ static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const stru
 static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, struct how how)
 {
 	const struct icf_v *v = p->v;
-	const struct dwr_sym_frames *a = &p->in.frames, *b = &p->out.frames;
+	const struct dwr_sym_frames *a = &p->by->in.frames, *b = &p->by->out.frames;
 	char name[200], x[800], y[800];
 	p->log.checked[ICF_VC_SYMBOLIZE]++;
 	const struct dwr_sym_frame *outer = &a->data[a->len - 1];
@@ -226,10 +203,10 @@ static struct elfrw_err *check_thunk(const struct job *job, struct part *p, uint
 	unsigned flags = !job->lines || job->policy == DWR_FOLDED_ALIAS
 				 ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
 				 : 0;
-	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
-	if (!p->in.frames.len)
+	ELFRW_TRY(dwr_sym_frames(p->by->in.sym, x->old, flags, &p->by->in.frames));
+	if (!p->by->in.frames.len)
 		return NULL;
-	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, flags, &p->out.frames));
+	ELFRW_TRY(dwr_sym_frames(p->by->out.sym, x->entry, flags, &p->by->out.frames));
 	how.lines = false;
 	compare(p, u, 0, "thunk", how);
 	return NULL;
@@ -247,8 +224,8 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	/* Where only the outermost function is compared, the innermost may be an inlined copy. */
 	if (job->lines && !how.lines)
 		flags = 0;
-	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
-	if (!p->in.frames.len)
+	ELFRW_TRY(dwr_sym_frames(p->by->in.sym, x->old + off, flags, &p->by->in.frames));
+	if (!p->by->in.frames.len)
 		return NULL;
 	bool decided = !shared || (job->decided && job->decided[u] != UINT32_MAX);
 	if (shared && decided)
@@ -257,10 +234,10 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	if (shared && member == UINT32_MAX)
 		return NULL;
 	if (shared)
-		ELFRW_TRY(dwr_sym_frames_for_member(p->out.sym, x->body + off, member, flags,
-						    &p->out.frames));
+		ELFRW_TRY(dwr_sym_frames_for_member(p->by->out.sym, x->body + off, member, flags,
+						    &p->by->out.frames));
 	else
-		ELFRW_TRY(dwr_sym_frames(p->out.sym, x->body + off, flags, &p->out.frames));
+		ELFRW_TRY(dwr_sym_frames(p->by->out.sym, x->body + off, flags, &p->by->out.frames));
 	if (compare(p, u, off,
 		    kinds & 1u << ICF_VP_CALL  ? "call"
 		    : kinds & 1u << ICF_VP_ROW ? "line"
@@ -359,141 +336,125 @@ static bool next_question(const struct job *job, struct part *p, size_t *k, stru
 static struct elfrw_err *foretell(const struct job *job, struct part *p)
 {
 	struct question q;
+	struct icf_ventries *in = &p->by->in.ahead, *out = &p->by->out.ahead;
 	if (!job->lines || job->policy != DWR_FOLDED_OVERLAY)
 		return NULL;
+	in->v.len = out->v.len = 0;
 	for (size_t k = 0; next_question(job, p, &k, &q);) {
 		const struct icf_vunit *x = &p->v->claim.unit.data[q.unit];
-		uint64_t *in = VEC_PUSH(&p->in.ahead.v), *out = VEC_PUSH(&p->out.ahead.v);
-		if (!in || !out)
+		uint64_t *a = VEC_PUSH(&in->v), *b = VEC_PUSH(&out->v);
+		if (!a || !b)
 			return &elfrw_err_nomem;
-		*in = x->old + q.off;
-		*out = x->body + q.off;
+		*a = x->old + q.off;
+		*b = x->body + q.off;
 	}
-	if (p->out.ahead.v.len)
-		qsort(p->out.ahead.v.data, p->out.ahead.v.len, sizeof *p->out.ahead.v.data,
-		      elfrw_u64_order);
-	dwr_sym_will_ask(p->in.sym, p->in.ahead.v.data, p->in.ahead.v.len);
-	dwr_sym_will_ask(p->out.sym, p->out.ahead.v.data, p->out.ahead.v.len);
+	if (out->v.len)
+		qsort(out->v.data, out->v.len, sizeof *out->v.data, elfrw_u64_order);
+	dwr_sym_will_ask(p->by->in.sym, in->v.data, in->v.len);
+	dwr_sym_will_ask(p->by->out.sym, out->v.data, out->v.len);
 	p->row_unit = ICF_V_NONE;
 	return NULL;
 }
 
-static struct elfrw_err *check_part(void *arg, size_t i)
+static struct elfrw_err *check_part(const struct job *job, struct part *p)
 {
-	struct job *job = arg;
-	if (!i)
-		return job->aside->fn(job->aside->arg);
-	struct part *p = &job->part[i - 1];
-	struct icf_vplaces *list = p->place;
+	struct asker *by = p->by;
 	p->log.max = job->v->log.max;
 	p->row_unit = ICF_V_NONE;
-	ELFRW_TRY(open_side(&p->v->claim.in, &p->in));
-	ELFRW_TRY(open_side(&p->v->claim.out, &p->out));
-	ELFRW_TRY(sort_places(list));
+	ELFRW_TRY(icf_vplaces_sort(p->place));
 	ELFRW_TRY(foretell(job, p));
 	size_t asked = 0;
 	struct question q;
 	for (size_t k = 0; next_question(job, p, &k, &q);) {
 		if (++asked % REMEMBERED == 0) {
-			forget(&p->in);
-			forget(&p->out);
+			forget(&by->in);
+			forget(&by->out);
 		}
 		ELFRW_TRY(check_place(job, p, q.unit, q.off, q.kinds));
 	}
-	const char *warning = dwr_sym_warning(p->out.sym);
-	if (warning && !dwr_sym_warning(p->in.sym))
-		icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE,
-			     "debug information: expected no warning, found: %s", warning);
-	close_side(&p->in);
-	close_side(&p->out);
-	return p->log.nomem ? &elfrw_err_nomem : NULL;
+	dwr_sym_will_ask(by->in.sym, NULL, 0);
+	dwr_sym_will_ask(by->out.sym, NULL, 0);
+	const char *warning = dwr_sym_warning(by->out.sym);
+	p->warned_in = dwr_sym_warning(by->in.sym);
+	p->warning = warning ? strdup(warning) : NULL;
+	return p->log.nomem || (warning && !p->warning) ? &elfrw_err_nomem : NULL;
 }
 
-/* Gives the starts of all units, and all calls, to the part that has the unit's rows. */
-static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t n, bool calls)
+/* Asker I - 1 takes part after part until there are no more. */
+static struct elfrw_err *ask(void *arg, size_t i)
 {
-	uint8_t *owner = malloc(v->claim.unit.len + 1);
-	struct elfrw_err *err = owner ? NULL : &elfrw_err_nomem;
-	for (size_t u = 0; !err && u < v->claim.unit.len; u++)
-		owner[u] = (uint8_t)(u * n / v->claim.unit.len);
-	for (size_t p = n; p-- > 0 && !err;)
-		for (size_t i = 0; i < part[p].v.len; i++)
-			owner[part[p].v.data[i] >> 32] = (uint8_t)p;
-	/* Several tables may describe one unit. */
-	for (size_t p = 0; p < n && !err; p++) {
-		size_t kept = 0;
-		for (size_t i = 0; i < part[p].v.len && !err; i++) {
-			icf_vplace x = part[p].v.data[i];
-			icf_vplace *slot = owner[x >> 32] == p ? &part[p].v.data[kept++]
-							       : VEC_PUSH(&part[owner[x >> 32]].v);
-			if (slot)
-				*slot = x;
-			else
-				err = &elfrw_err_nomem;
+	struct job *job = arg;
+	if (!i)
+		return job->aside->fn(job->aside->arg);
+	struct asker *by = &job->asker[i - 1];
+	struct elfrw_err *err = NULL;
+	for (size_t p; !err && (p = atomic_fetch_add(&job->next, 1)) < job->n;) {
+		if (!by->out.sym) {
+			ELFRW_TRY(open_side(&job->v->claim.in, &by->in));
+			ELFRW_TRY(open_side(&job->v->claim.out, &by->out));
 		}
-		part[p].v.len = kept;
+		job->part[p].by = by;
+		err = check_part(job, &job->part[p]);
 	}
-	for (uint32_t u = 0; !err && u < v->claim.unit.len; u++)
-		if (!icf_vplace_add(&part[owner[u]], u, 0, ICF_VP_START))
-			err = &elfrw_err_nomem;
-	for (size_t i = 0; !err && calls && i < v->site.v.len; i++) {
-		icf_vplace *slot = VEC_PUSH(&part[owner[v->site.v.data[i] >> 32]].v);
-		if (slot)
-			*slot = v->site.v.data[i];
-		else
-			err = &elfrw_err_nomem;
-	}
-	VEC_FREE(&v->site.v);
-	free(owner);
+	close_side(&by->in);
+	close_side(&by->out);
 	return err;
 }
 
-/* Joins the N parts to WANTED ones.  Neighbours are joined, since a symbolizer caches what is
- * near. */
-static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t wanted)
+/* Joins what was found in the parts.  Who checked which part is chance: so all that counts of the
+ * symbolizers' warnings is the first part with one. */
+static void merge(struct job *job)
 {
-	size_t old = *n, new = wanted < old ? wanted : old;
-	for (size_t i = 0; i < old; i++) {
-		struct icf_vplaces *to = &part[i * new / old], *from = &part[i];
-		if (to == from || !from->v.len)
-			continue;
-		if (!VEC_RESERVE(&to->v, to->v.len + from->v.len))
-			return &elfrw_err_nomem;
-		memcpy(to->v.data + to->v.len, from->v.data, from->v.len * sizeof *from->v.data);
-		to->v.len += from->v.len;
-		VEC_FREE(&from->v);
+	struct icf_v *v = job->v;
+	const char *warning = NULL;
+	bool warned_in = false;
+	for (size_t i = 0; i < job->n && job->part; i++) {
+		struct part *p = &job->part[i];
+		v->places_undecided += p->undecided;
+		icf_vlog_merge(&v->log, &p->log);
+		warning = warning ? warning : p->warning;
+		warned_in |= p->warned_in;
 	}
-	*n = new;
-	return NULL;
+	if (warning && !warned_in)
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOLIZE,
+			     "debug information: expected no warning, found: %s", warning);
+}
+
+static void free_job(struct job *job)
+{
+	for (size_t i = 0; i < job->n && job->part; i++)
+		free(job->part[i].warning);
+	for (size_t i = 0; i < job->n_askers && job->asker; i++) {
+		close_side(&job->asker[i].in);
+		close_side(&job->asker[i].out);
+	}
+	free(job->part);
+	free(job->asker);
 }
 
 struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *place, size_t n,
 					const uint32_t *decided, const struct icf_vaside *aside)
 {
 	struct job job = { .v = v,
+			   .n = n,
 			   .decided = decided,
 			   .policy = v->claim.has_note ? v->claim.note.policy : DWR_FOLDED_OVERLAY,
 			   .lines = icf_v_has_debug(&v->claim.out),
 			   .aside = aside };
 	/* Without debug information most of the work is to read the symbols: once, not by each
 	 * thread. */
-	ELFRW_TRY(join(place, &n, job.lines ? v->threads : 1));
-	job.n = n;
+	job.n_askers = job.lines ? v->threads : 1;
 	job.part = calloc(n, sizeof *job.part);
-	struct elfrw_err *err = job.part ? deal(v, place, n, job.lines) : &elfrw_err_nomem;
+	job.asker = calloc(job.n_askers, sizeof *job.asker);
+	struct elfrw_err *err =
+		job.part && job.asker ? icf_vplaces_deal(v, place, n, job.lines) : &elfrw_err_nomem;
 	for (size_t p = 0; p < n && job.part; p++) {
 		job.part[p].v = v;
 		job.part[p].place = &place[p];
 	}
 	if (!err)
-		err = elfrw_parallel(v->threads, n + 1, check_part, &job);
-	for (size_t p = 0; p < n && job.part; p++) {
-		struct part *x = &job.part[p];
-		v->places_undecided += x->undecided;
-		icf_vlog_merge(&v->log, &x->log);
-		close_side(&x->in);
-		close_side(&x->out);
-	}
-	free(job.part);
+		err = elfrw_parallel(v->threads, job.n_askers + 1, ask, &job);
+	merge(&job);
+	free_job(&job);
 	return err;
 }

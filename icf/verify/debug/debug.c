@@ -23,8 +23,9 @@
 
 struct job {
 	struct icf_v *v;
-	struct icf_vdwarf *in, *out; /* of the whole files */
-	uint32_t *decided;           /* icf_v_resolve_calls(); owned */
+	struct elfrw_err *(*other)(struct icf_v *v); /* icf_v_check_debug()'s */
+	struct icf_vdwarf *in, *out;                 /* of the whole files */
+	uint32_t *decided;                           /* icf_v_resolve_calls(); owned */
 	struct icf_vdebug *part;
 	struct icf_vlog *log;
 	uint64_t *first; /* by part: offset of its first unit, counted through .debug_info and
@@ -104,8 +105,8 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 {
 	struct icf_vdebug *d = &job->part[p];
 	uint64_t from = job->first[p], to = p + 1 < job->n ? job->first[p + 1] : UINT64_MAX;
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.in, job->in, &d->in));
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.out, job->out, &d->out));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.in, &d->in));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.out, &d->out));
 	if (!d->in.dw || !d->out.dw)
 		return elfrw_error("%s: cannot read the debug information: %s", d->v->claim.in.path,
 				   dwarf_errmsg(-1));
@@ -146,20 +147,21 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 	return NULL;
 }
 
-/* Checks the call tables, which need nothing of the parts, and the handles of the whole files,
- * which no part uses. */
+/* Checks the call tables, with the handles of the whole files, which no part uses. */
 static struct elfrw_err *check_calls(struct job *job)
 {
 	ELFRW_TRY(icf_v_check_calls(job->v, job->in, job->out));
 	return icf_v_resolve_calls(job->v, &job->decided);
 }
 
-/* The same, beside the parts.  Nothing else writes to the common log meanwhile. */
-static struct elfrw_err *check_calls_beside(struct job *job)
+/* Checks what needs nothing of the parts.  Nothing else writes to the common log meanwhile. */
+static struct elfrw_err *check_beside(struct job *job)
 {
 	int was = errno; /* errno of earlier steps, if this is the caller's thread */
 	errno = 0;
-	struct elfrw_err *err = icf_v_unless_nomem(job->v, &job->v->log, check_calls(job));
+	struct elfrw_err *err = job->other(job->v);
+	if (!err)
+		err = icf_v_unless_nomem(job->v, &job->v->log, check_calls(job));
 	if (errno != ENOMEM)
 		errno = was;
 	return err;
@@ -168,7 +170,7 @@ static struct elfrw_err *check_calls_beside(struct job *job)
 static struct elfrw_err *check_part(void *arg, size_t i)
 {
 	if (!i)
-		return check_calls_beside(arg);
+		return check_beside(arg);
 	const size_t p = i - 1;
 	int was = errno;
 	errno = 0;
@@ -247,12 +249,9 @@ static struct elfrw_err *make_parts(struct job *job, const struct icf_vdebug *al
 	return NULL;
 }
 
-/* Adds the results of part D to ALL, and its places to *PLACE. */
-static struct elfrw_err *merge_part(struct icf_vdebug *all, struct icf_vdebug *d,
-				    struct icf_vplaces *place)
+/* Adds the results of part D to ALL. */
+static struct elfrw_err *merge_part(struct icf_vdebug *all, const struct icf_vdebug *d)
 {
-	*place = d->place;
-	icf_vlog_merge(all->log, d->log);
 	all->overlay_seen += d->overlay_seen;
 	all->n_artificial += d->n_artificial;
 	return VEC_APPEND(&all->group.v, d->group.v.data, d->group.v.len) &&
@@ -279,9 +278,12 @@ static struct elfrw_err *make_room(struct icf_vdebug *all, const struct icf_vdeb
 }
 
 /* Checks that need the results of all parts. */
-static struct elfrw_err *check_whole(struct icf_vdebug *all)
+static struct elfrw_err *check_whole(struct icf_vdebug *all, const struct job *job)
 {
 	struct icf_v *v = all->v;
+	ELFRW_TRY(make_room(all, job->part, job->n));
+	for (size_t p = 0; p < job->n; p++)
+		ELFRW_TRY(merge_part(all, &job->part[p]));
 	if (v->claim.has_note &&
 	    (v->claim.note.artificial_unit != UINT64_MAX) != (all->n_artificial != 0))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
@@ -329,14 +331,9 @@ static struct elfrw_err *run_parts(struct comparison *c, struct icf_vplaces *pla
 	all->names = job->part[0].names;
 	cut_units(&c->in, job);
 	struct elfrw_err *err = elfrw_parallel(v->threads, job->n + 1, check_part, job);
-	if (!err)
-		err = make_room(all, job->part, job->n);
 	for (size_t p = 0; p < job->n; p++) {
-		struct elfrw_err *e = merge_part(all, &job->part[p], &place[p]);
-		if (err)
-			elfrw_err_free(e);
-		else
-			err = e;
+		place[p] = job->part[p].place;
+		icf_vlog_merge(&v->log, &job->log[p]);
 	}
 	c->done = !err;
 	return err;
@@ -348,8 +345,8 @@ static struct elfrw_err *finish(void *arg)
 	struct comparison *c = arg;
 	int was = errno;
 	errno = 0;
-	struct elfrw_err *err =
-		icf_v_unless_nomem(c->v, &c->v->log, c->done ? check_whole(&c->all) : NULL);
+	struct elfrw_err *err = icf_v_unless_nomem(c->v, &c->v->log,
+						   c->done ? check_whole(&c->all, &c->job) : NULL);
 	if (errno != ENOMEM)
 		errno = was;
 	return err;
@@ -370,8 +367,7 @@ static void free_comparison(struct comparison *c)
 static struct elfrw_err *open_side(void *arg, size_t i)
 {
 	struct comparison *c = arg;
-	return icf_vdwarf_open(c->v, i ? &c->v->claim.out : &c->v->claim.in, NULL,
-			       i ? &c->out : &c->in);
+	return icf_vdwarf_open(c->v, i ? &c->v->claim.out : &c->v->claim.in, i ? &c->out : &c->in);
 }
 
 /* Reports sections of debug information that OUT lacks; true: there is debug information to be
@@ -424,7 +420,7 @@ static struct elfrw_err *compare_units(struct comparison *c, struct icf_vplaces 
 			&v->log, ICF_VC_NOTE,
 			"artificial unit: expected none without debug information, found 0x%llx",
 			ICF_VX(v->claim.note.artificial_unit));
-	return check_calls(&c->job);
+	return check_beside(&c->job);
 }
 
 static void forget_section(const struct icf_v *v, const char *name)
@@ -433,13 +429,13 @@ static void forget_section(const struct icf_v *v, const char *name)
 	elfrw_image_forget_section(&v->claim.out, name);
 }
 
-struct elfrw_err *icf_v_check_debug(struct icf_v *v)
+struct elfrw_err *icf_v_check_debug(struct icf_v *v, struct elfrw_err *(*other)(struct icf_v *v))
 {
 	struct icf_vplaces place[MAX_PARTS] = { 0 };
 	struct comparison c = { .v = v, .in.file.fd = -1, .out.file.fd = -1 };
 	c.n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD
 							      : MAX_PARTS;
-	c.job = (struct job){ .v = v, .in = &c.in, .out = &c.out };
+	c.job = (struct job){ .v = v, .other = other, .in = &c.in, .out = &c.out };
 	struct elfrw_err *err = compare_units(&c, place);
 	/* No symbolizer reads the places of variables. */
 	forget_section(v, ".debug_loclists");

@@ -1,6 +1,5 @@
 /* dwarf.c: a file in the form of libdw, and checks that protect libdw. */
 #include "icf/verify/debug/dwarf.h"
-#include "icf/verify/lines/wide.h"
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
@@ -35,30 +34,6 @@ static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
 	return NULL;
 }
 
-/* LIKE: see icf_vdwarf_open(). */
-static struct elfrw_err *narrow_lines(struct icf_vdwarf *d, const struct icf_vdwarf *like)
-{
-	if (like && !like->line)
-		return NULL;
-	size_t names;
-	if (elf_getshdrstrndx(d->elf, &names))
-		return NULL;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(d->elf, scn));) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		const char *name = sh ? elf_strptr(d->elf, names, sh->sh_name) : NULL;
-		if (!name ||
-		    (strcmp(name, ".debug_line") != 0 && strcmp(name, ".zdebug_line") != 0))
-			continue;
-		Elf_Data *data = elf_getdata(scn, NULL);
-		if (!like)
-			return icf_vd_narrow(data, &d->line);
-		if (data)
-			data->d_buf = like->line;
-		return NULL;
-	}
-	return NULL;
-}
-
 /* Keeps the bytes of SCN, called NAME, if they are read here as well as by libdw, which has
  * decompressed them. */
 static bool keep_section(struct icf_vdwarf *d, const char *name, Elf_Scn *scn)
@@ -87,7 +62,7 @@ static bool keep_section(struct icf_vdwarf *d, const char *name, Elf_Scn *scn)
 }
 
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
-				  const struct icf_vdwarf *like, struct icf_vdwarf *ret)
+				  struct icf_vdwarf *ret)
 {
 	*ret = (struct icf_vdwarf){ 0 };
 	icf_v_elf_open(img, &ret->file);
@@ -101,8 +76,6 @@ struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img
 		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
 	if (ret->dw && v->opt->no_memory)
 		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
-	/* libdw has them decompressed by now. */
-	ELFRW_TRY(narrow_lines(ret, like));
 	size_t names;
 	if (elf_getshdrstrndx(ret->elf, &names))
 		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
@@ -131,7 +104,7 @@ void icf_vdwarf_close(struct icf_vdwarf *d)
 	*d = (struct icf_vdwarf){ .file.fd = -1 };
 }
 
-const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
+Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
 {
 	size_t names;
 	if (elf_getshdrstrndx(f->elf, &names))

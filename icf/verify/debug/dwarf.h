@@ -9,7 +9,7 @@ struct icf_vdwarf {
 	Elf *elf;        /* file.elf */
 	Dwarf *dw;       /* NULL: no debug information */
 	const char *why; /* there is debug information that libdw must not see; static */
-	uint8_t *line;   /* .debug_line with replaced numbers (icf_vd_narrow), or NULL; owned */
+	uint8_t *line;   /* .debug_line with replaced numbers (wide.h), or NULL; owned */
 	/* As bytes; NULL: none. */
 	const Elf_Data *loc[2];    /* .debug_loc, .debug_loclists */
 	const Elf_Data *ranges[2]; /* .debug_ranges, .debug_rnglists */
@@ -17,14 +17,13 @@ struct icf_vdwarf {
 };
 
 /* If libdw cannot read the file, RET->dw is NULL, and RET->why may say why.  Close it also after an
- * error.  LIKE: a handle of the same file that outlives this one and knows whether numbers must be
- * replaced; NULL: there is none yet. */
+ * error. */
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
-				  const struct icf_vdwarf *like, struct icf_vdwarf *ret);
+				  struct icf_vdwarf *ret);
 void icf_vdwarf_close(struct icf_vdwarf *d); /* may be { .file.fd = -1 } */
 /* The decompressed bytes of a section; NULL: there is none, or it cannot be read.  Borrowed from
  * libelf. */
-const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *name);
+Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *name);
 /* bound.c: an error if libdw would take much more time or memory for F, which was read from IMG,
  * than F's size explains. */
 struct elfrw_err *icf_vd_bound(const struct icf_vdwarf *f, const struct elfrw_image *img);

@@ -2,6 +2,7 @@
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/names.h"
 #include "icf/verify/lines/state.h"
+#include "icf/verify/lines/wide.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,13 +88,19 @@ static void read_row(Dwarf_Line *l, struct icf_vrow *r)
 	dwarf_linediscriminator(l, &r->disc);
 }
 
-bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+bool icf_vrows_read(const struct icf_v *v, struct icf_vdwarf *f, Dwarf_Die *cu,
 		    struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
 	Dwarf_Attribute attr;
 	Dwarf_Word off;
 	size_t n;
+	Elf_Data *data = icf_vd_section(f, ".debug_line");
+	const bool known = !dwarf_formudata(dwarf_attr(cu, DW_AT_stmt_list, &attr), &off);
+	if (known && icf_vd_narrow(data, off, &f->line)) {
+		ret->nomem = true;
+		return true;
+	}
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
 	ret->told = ret->odd = ret->hides = false;
@@ -114,8 +121,7 @@ bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die
 		read_row(l, &r);
 		ret->v.data[ret->v.len++] = r;
 	}
-	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&
-	    icf_vd_line_tails(v, icf_vd_section(f, ".debug_line"), off, ret))
+	if (known && icf_vd_line_tails(v, data, off, ret))
 		ret->nomem = true;
 	return true;
 }

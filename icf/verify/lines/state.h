@@ -11,7 +11,7 @@ void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r
 /* The full name of FILE of the current unit, owned by D->names; NULL: no memory. */
 const char *icf_vrows_whole(struct icf_vdebug *d, const char *file);
 /* All rows in libdw's order; false: there is no table. */
-bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+bool icf_vrows_read(const struct icf_v *v, struct icf_vdwarf *f, Dwarf_Die *cu,
 		    struct icf_vrows *ret);
 /* Does U of IN share its code? */
 static inline bool icf_vlines_grouped(const struct icf_v *v, uint32_t u)

@@ -6,6 +6,7 @@
 #include "icf/verify/lines/walk.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/program.h"
+#include "icf/verify/lines/wide.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,9 @@ static bool extended(struct icf_vline_walk *w)
 	struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
 	switch (*ext) {
 	case DW_LNE_end_sequence: w->end = true; break;
-	case DW_LNE_set_discriminator: w->s.disc = (uint32_t)elfrw_rbuf_uleb(&operand); break;
+	case DW_LNE_set_discriminator:
+		w->s.disc = icf_vd_narrowed(elfrw_rbuf_uleb(&operand), ICF_VD_DISCRIMINATOR_BITS);
+		break;
 	case DW_LNE_set_address:
 		if (w->at && !w->any)
 			return false;
@@ -95,7 +98,9 @@ static bool standard(struct icf_vline_walk *w, unsigned op)
 	case DW_LNS_fixed_advance_pc: w->addr += elfrw_rbuf_u16(&w->t->r); return w->at;
 	case DW_LNS_advance_line: w->s.line += (uint32_t)elfrw_rbuf_sleb(&w->t->r); return true;
 	case DW_LNS_set_file: return number(w, &w->s.file);
-	case DW_LNS_set_column: return number(w, &w->s.col);
+	case DW_LNS_set_column:
+		w->s.col = icf_vd_narrowed(elfrw_rbuf_uleb(&w->t->r), ICF_VD_COLUMN_BITS);
+		return true;
 	case DW_LNS_set_isa: return number(w, &w->s.isa);
 	case DW_LNS_negate_stmt: w->s.flags ^= ICF_VROW_STMT; return true;
 	case DW_LNS_set_basic_block: w->s.flags |= ICF_VROW_BLOCK; return true;
