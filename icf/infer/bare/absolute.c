@@ -2,16 +2,17 @@
  *
  * `--defsym=OFF=f-g`, and the same in a linker script, make a symbol that is a number.  A
  * relocation against it fills in the number; none tells that it is a distance.  If a unit computes
- * an address and has such a number, as an operand or in the global offset table, the entry of a
- * function that lies at this distance from the address stays, and so does the function that the
- * address is.  So does a function at such a distance from the file's first byte, which code may
- * have from anywhere.  Other sums with a function's address are seen by arith.c.
+ * an address, or loads it from the global offset table, and has such a number in one of these ways
+ * or as an operand, the entry of a function that lies at this distance from the address stays, and
+ * so does the function that the address is.  So does a function at such a distance from the file's
+ * first byte, which code may have from anywhere.  Other sums with a function's address are seen by
+ * arith.c.
  *
  * Cost: one pass over the symbols; if any of them could lead to code, one over the references, and
  * over the code of units with an address from which one does. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
-#include "icf/infer/parts.h"
+#include "icf/infer/bare/state.h"
 #include "icf/infer/unit.h"
 #include "icf/program/unit.h"
 
@@ -45,7 +46,8 @@ static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
 }
 
-/* Does U load NUMBER, as a word of 4 or 8 bytes? */
+/* Does U load NUMBER, as a word of 4 or 8 bytes?  Or compute it, as an address: linkers make that
+ * of a load from the global offset table. */
 static bool loads(const struct icf_program *prog, const struct icf_unit *u, uint64_t number)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -54,7 +56,7 @@ static bool loads(const struct icf_program *prog, const struct icf_unit *u, uint
 		const uint8_t *eight =
 				      computes ? NULL : elfrw_image_at(prog->img, ref[r].target, 8),
 			      *four = computes ? NULL : elfrw_image_at(prog->img, ref[r].target, 4);
-		if ((eight && elfrw_get64(eight) == number) ||
+		if (ref[r].target == number || (eight && elfrw_get64(eight) == number) ||
 		    (four && (uint64_t)(int64_t)(int32_t)elfrw_get32(four) == number))
 			return true;
 	}
@@ -79,7 +81,7 @@ static bool has_number(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
-/* U computes the address BASE. */
+/* U has the address BASE. */
 static void count_from(struct absolute *a, const struct icf_unit *u, uint64_t base)
 {
 	struct icf_program *prog = a->prog;
@@ -100,6 +102,7 @@ void icf_infer_absolute(struct icf_program *prog)
 	struct absolute a = { .prog = prog };
 	if (!prog->exec.len)
 		return;
+	const struct icf_range got = icf_bare_got(prog->img);
 	elfrw_image_span(prog->img, &a.lo, &a.hi);
 	for (struct elfrw_all_symbols it = { .img = prog->img }; elfrw_all_symbols_next(&it);)
 		if (elfrw_symbol_is_number(prog->img, &it.sym))
@@ -109,9 +112,11 @@ void icf_infer_absolute(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len && a.n; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		for (uint32_t r = 0; r < u->n_ref; r++)
-			if ((ref[r].flags & ICF_REF_LEA) && ref[r].target - a.lo <= a.hi - a.lo &&
-			    !icf_names_page(&ref[r]))
-				count_from(&a, u, ref[r].target);
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			uint64_t va;
+			if (icf_bare_address_by(prog, &got, &ref[r], &va) &&
+			    va - a.lo <= a.hi - a.lo)
+				count_from(&a, u, va);
+		}
 	}
 }

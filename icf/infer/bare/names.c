@@ -4,7 +4,6 @@
 #include "elfrw/base/search.h"
 #include "icf/infer/bare/state.h"
 #include "icf/program/unit.h"
-#include <string.h>
 
 #define NAMES     8    /* that are tried, if they lie before the code */
 #define BEHIND    256  /* bytes from where code refers to, to the first word of a table */
@@ -82,24 +81,6 @@ static bool add_base(const struct icf_based *b, struct icf_places *base, uint64_
 	return slot;
 }
 
-/* The address that the code has by reference REF: it is computed, or loaded from the global offset
- * table; false: none. */
-static bool address_by(const struct icf_based *b, const struct icf_ref *ref, uint64_t *ret)
-{
-	const struct icf_program *prog = b->prog;
-	*ret = ref->target;
-	if (ref->flags & ICF_REF_LEA)
-		return !icf_names_page(ref);
-	if (ref->target < b->got.lo || ref->target > b->got.hi || ref->kind == ICF_REF_BRANCH)
-		return false;
-	const struct icf_dynreloc *d = icf_dynreloc_at(prog, ref->target);
-	const uint8_t *p = elfrw_image_at(prog->img, ref->target, 8);
-	if (d ? d->kind != ELFRW_RELOC_RELATIVE : !p || prog->img->pic)
-		return false;
-	*ret = d ? d->addend : elfrw_get64(p);
-	return true;
-}
-
 /* Collects where unit U refers to, and the addresses of data that it computes. */
 static bool find_names(const struct icf_based *b, const struct icf_unit *u, struct scratch *s)
 {
@@ -110,7 +91,7 @@ static bool find_names(const struct icf_based *b, const struct icf_unit *u, stru
 		if (ref[r].kind == ICF_REF_BRANCH || icf_names_page(&ref[r]))
 			continue;
 		uint64_t va;
-		bool has = address_by(b, &ref[r], &va);
+		bool has = icf_bare_address_by(b->prog, &b->got, &ref[r], &va);
 		uint64_t *slot = VEC_PUSH(&s->data.v);
 		ok = slot && (!has || add_base(b, &s->base, va));
 		if (slot)
@@ -159,12 +140,6 @@ static struct elfrw_err *look_at_run(void *arg, size_t index)
 	return ok ? NULL : &elfrw_err_nomem;
 }
 
-static void widen(struct icf_range *r, uint64_t va)
-{
-	r->lo = va < r->lo ? va : r->lo;
-	r->hi = va > r->hi ? va : r->hi;
-}
-
 /* Finds the addresses of data that any code computes. */
 struct elfrw_err *icf_bare_find_bases(struct icf_based *b)
 {
@@ -176,30 +151,23 @@ struct elfrw_err *icf_bare_find_bases(struct icf_based *b)
 	b->front = b->behind = (struct icf_range){ UINT64_MAX, 0 };
 	b->image = icf_asks_for_image(prog) ? lo : UINT64_MAX;
 	if (b->image != UINT64_MAX)
-		widen(&b->front, b->image);
-	b->got = (struct icf_range){ UINT64_MAX, 0 };
-	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
-		const struct elfrw_section *sec = &prog->img->section[i];
-		if (strncmp(sec->name, ".got", 4) != 0 || sec->hdr.sh_size < 8)
-			continue;
-		widen(&b->got, sec->hdr.sh_addr);
-		widen(&b->got, sec->hdr.sh_addr + sec->hdr.sh_size - 8);
-	}
+		icf_bare_widen(&b->front, b->image);
+	b->got = icf_bare_got(prog->img);
 	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++) {
 			uint64_t va;
-			if (address_by(b, &ref[r], &va) && va - lo <= hi - lo &&
-			    !icf_in_exec(prog, va))
-				widen(va < b->hi ? &b->front : &b->behind, va);
+			if (icf_bare_address_by(b->prog, &b->got, &ref[r], &va) &&
+			    va - lo <= hi - lo && !icf_in_exec(prog, va))
+				icf_bare_widen(va < b->hi ? &b->front : &b->behind, va);
 		}
 		half.v.len = all.v.len = 0;
 		ok = icf_push_half_names(prog, u, &all, &half);
 		for (size_t k = 0; k < half.v.len; k++)
 			if (half.v.data[k] - lo <= hi - lo && !icf_in_exec(prog, half.v.data[k]))
-				widen(half.v.data[k] < b->hi ? &b->front : &b->behind,
-				      half.v.data[k]);
+				icf_bare_widen(half.v.data[k] < b->hi ? &b->front : &b->behind,
+					       half.v.data[k]);
 	}
 	VEC_FREE(&all.v);
 	VEC_FREE(&half.v);

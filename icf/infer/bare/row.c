@@ -90,6 +90,16 @@ static bool fills_object(const struct icf_based *b, const struct row *r)
 	return icf_next_named(b->prog, b->map, r->last, size + 1) - r->last <= size;
 }
 
+/* Does the row R end with its section, in which BASE is, too?  There is one such place in a
+ * section: two words are no chance. */
+static bool ends_section(const struct icf_based *b, const struct row *r, uint64_t base)
+{
+	const uint32_t sec = elfrw_image_section_at(b->prog->img, r->last);
+	const Elf64_Shdr *sh = &b->prog->img->section[sec].hdr;
+	return r->n > 1 && base - sh->sh_addr < sh->sh_size &&
+	       sh->sh_addr + sh->sh_size - r->last <= r->step;
+}
+
 void icf_bare_judge(const struct icf_based *b, const struct icf_bare *w, struct icf_bare_table *t)
 {
 	const bool front = t->base < b->hi;
@@ -98,7 +108,8 @@ void icf_bare_judge(const struct icf_based *b, const struct icf_bare *w, struct 
 	for (unsigned step = 4; step <= MAX_STEP && *t->budget;
 	     step += front ? 4 : icf_bare_unit(b)) {
 		struct row r = row_from(b, w, t, step);
-		if (r.n < enough(b, t, front, t->start == w->place && fills_object(b, &r)))
+		if (r.n < enough(b, t, front, t->start == w->place && fills_object(b, &r)) &&
+		    !ends_section(b, &r, t->base))
 			continue;
 		pin_row(b, w, t->base, &r);
 		t->done = r.last + 1;

@@ -30,6 +30,12 @@ struct icf_based {
 	VEC(struct icf_bare) word;      /* by place */
 };
 
+static inline void icf_bare_widen(struct icf_range *r, uint64_t va)
+{
+	r->lo = va < r->lo ? va : r->lo;
+	r->hi = va > r->hi ? va : r->hi;
+}
+
 /* Where words are looked for that count from an address. */
 struct icf_bare_table {
 	uint64_t base, start; /* START: to where the code refers, or 0 */
@@ -65,6 +71,13 @@ static inline void icf_bare_try(const struct icf_based *b, const struct icf_bare
 	if (w->place >= t->done && icf_bare_is_entry(b, t->base + w->word))
 		icf_bare_judge(b, w, t);
 }
+
+/* got.c: the slots of the global offset table. */
+struct icf_range icf_bare_got(const struct elfrw_image *img);
+/* The address that the code has by reference REF: it is computed, or loaded from a slot of GOT;
+ * false: none. */
+bool icf_bare_address_by(const struct icf_program *prog, const struct icf_range *got,
+			 const struct icf_ref *ref, uint64_t *ret);
 
 /* names.c: finds the addresses of data that any code computes: `image`, `front`, `behind`. */
 struct elfrw_err *icf_bare_find_bases(struct icf_based *b);

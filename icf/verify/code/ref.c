@@ -4,6 +4,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
+#include <string.h>
 
 /* The copy branches to other code at the same distance from its start: to be proved. */
 static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
@@ -26,9 +27,28 @@ static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
 	return true;
 }
 
+/* The address that the global offset table of IN has at SLOT; SLOT: none. */
+static uint64_t in_got(const struct icf_v *v, uint64_t slot)
+{
+	const uint32_t s = elfrw_image_section_at(&v->claim.in, slot);
+	const uint8_t *p = elfrw_image_at(&v->claim.in, slot, 8);
+	if (!p || strncmp(v->claim.in.section[s].name, ".got", 4) != 0)
+		return slot;
+	const struct icf_vdynreloc *d = icf_v_dynreloc_at(&v->words, slot);
+	if (d)
+		return d->kind == ELFRW_RELOC_RELATIVE ? d->addend : slot;
+	return v->claim.in.pic ? slot : elfrw_get64(p);
+}
+
 static void name(struct icf_vcode_at *at, uint64_t target)
 {
 	struct icf_vnamed *n = &at->part->named;
+	/* Only distances in absolute symbols count from there. */
+	const uint64_t loaded =
+		at->loads && at->job->v->absolute.v.len ? in_got(at->job->v, target) : target;
+	if (loaded != target && n->n_code < sizeof n->code / sizeof *n->code &&
+	    icf_v_in_exec(&at->job->v->claim, loaded))
+		n->code[n->n_code++] = loaded;
 	if (!at->loads && n->n_code < sizeof n->code / sizeof *n->code &&
 	    icf_v_in_exec(&at->job->v->claim, target))
 		n->code[n->n_code++] = target;

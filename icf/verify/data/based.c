@@ -69,9 +69,10 @@ static void report(const struct icf_v *v, struct icf_vlog *log, uint64_t place, 
 		ICF_VX(place), ICF_VX(base), icf_v_where(&v->claim, to, name), ICF_VX(to));
 }
 
-/* How many words lead to different functions from BASE, STEP bytes apart, around the one at OFF. */
+/* How many words lead to different functions from BASE, STEP bytes apart, around the one at OFF.
+ * *END: behind the last one is less than STEP of W. */
 static unsigned row_of(const struct icf_v *v, const struct words *w, uint64_t base, uint64_t off,
-		       unsigned step)
+		       unsigned step, bool *end)
 {
 	uint64_t to[MAX_ROW];
 	unsigned n = 0;
@@ -87,11 +88,17 @@ static unsigned row_of(const struct icf_v *v, const struct words *w, uint64_t ba
 		if (k == n)
 			to[n++] = is;
 	}
+	*end = off >= w->size;
 	return n;
 }
 
-static unsigned required(const struct icf_v *v, uint64_t base)
+/* How many words at W are no chance.  END: they end their section; if BASE is there, too, that is
+ * much. */
+static unsigned required(const struct icf_v *v, const struct words *w, uint64_t base, bool end)
 {
+	const struct elfrw_image *in = &v->claim.in;
+	if (end && elfrw_image_section_at(in, base) == elfrw_image_section_at(in, w->at))
+		return 2;
 	unsigned more = v->claim.in.size > HUGE ? 3 : v->data_size > SMALL ? 2 : 0;
 	/* Few programs have the address of their first byte. */
 	const bool front = base < v->claim.hi;
@@ -111,8 +118,10 @@ static void check_words(const struct icf_v *v, struct icf_vlog *log, const struc
 		if (word - lo >= size || !word || !left(&v->claim, base + word))
 			continue;
 		for (unsigned step = 4; step <= MAX_STEP && *rows; step += 4) {
+			bool end;
 			--*rows;
-			if (row_of(v, w, base, off, step) < required(v, base))
+			const unsigned n_row = row_of(v, w, base, off, step, &end);
+			if (n_row < required(v, w, base, end))
 				continue;
 			report(v, log, w->at + off, base, base + word);
 			return;
