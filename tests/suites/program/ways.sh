@@ -304,6 +304,9 @@ some() {
 	fi
 }
 
+# by LINKER LIST: the ways of that linker, if not all are tried: for what the others do not show.
+by() { [ "$WAYS" = full ] || grep "$1" <<<"$2"; }
+
 # words NAME KINDS RELOCS FLAGS STATEMENTS [AFTER]: a program with words of a linker script, for each of the KINDS; with ZEROED=BYTES also
 # the judgement of verify.  INPUT: what else is in their section; a linker lets the program write to a section of words alone.
 words() {
@@ -404,12 +407,12 @@ absolute() { # NAME KIND FUNCTION BASE FLAG...: a number that may not be negativ
 		else
 			try "absolute/$name/$kind/$cc$opt/$ld" "absolute.$kind"
 		fi
-	done < <(some "$sums" "$absolute")
+	done < <(some "${LINKERS:-$sums}" "$absolute")
 }
 for base in 'main main' 'h4 h4' 'other &other' '__executable_start __executable_start'; do
 	read -r symbol from <<<"$base"
 	absolute "code/$symbol" nopie h2 "$symbol" "-DFROM=$from"
-	absolute "got/$symbol" nopie h2 "$symbol" "-DFROM=$from" -DNAMED -fPIC -Wl,--no-relax
+	LINKERS=$(by gold "$sums") absolute "got/$symbol" nopie h2 "$symbol" "-DFROM=$from" -DNAMED -fPIC -Wl,--no-relax
 	absolute "quad/$symbol" pie h2 "$symbol" "-DFROM=$from" '-DSTORED=".data"' '-DWORD=".quad"' -DTYPE=int64_t
 	absolute "long/$symbol" nopie h2 "$symbol" "-DFROM=$from" '-DSTORED=".rodata"' '-DWORD=".long"' -DTYPE=int32_t
 done
@@ -432,7 +435,7 @@ header() {
 		case ${flags##* } in -DSTRIP) strip -s "$in" ;; esac
 		try "$name" "$in"
 		[ -z "$bytes" ] || zeroed "$name" "$in" .rodata rows "$bytes"
-	done < <(some "$there" "$*")
+	done < <(some "${LINKERS:-$there}" "$*")
 }
 # distances DIRECTIVE COUNT [BEFORE [BEHIND]]: from the header.
 distances() {
@@ -453,7 +456,7 @@ done
 header quad/1 shared "$i64 -DN=1" "$front" "$(distances .quad 1)" table "$rodata"
 header local/4 pie "$i32 -DN=4 -DLOCAL=static" "$front" "$(distances .long 4)" table "$rodata"
 header data/4 pie "$i32 -DN=4" "$front" "$(distances .long 4)" table '.data,\"aw\",%progbits'
-header own-section/2 pie "$i32 -DN=2" "$front" "$(distances .long 2)" table '.rows,\"a\",%progbits'
+LINKERS=$(by lld "$there") header own-section/2 pie "$i32 -DN=2" "$front" "$(distances .long 2)" table '.rows,\"a\",%progbits'
 for how in "" -DPASSED -DSTRIP; do
 	header "record8$how" pie "-DTYPE=int32_t -DLEAD=16 -DFIRST=1 -DSTRIDE=2 -DN=4 $how" "$front" "$(distances .long 4 '.long 5')" table "$rodata"
 	header "record12$how" pie "-DTYPE=int32_t -DLEAD=16 -DFIRST=1 -DSTRIDE=3 -DN=4 $how" "$front" "$(distances .long 4 '.long 1000' '.long -4000')" table "$rodata"
