@@ -102,7 +102,8 @@ int rename(const char *from, const char *to)
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 {
 	int (*real)(int, const char *, int, const char *, unsigned) =
-		(int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2");
+		(int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT,
+									       "renameat2");
 	if (on("norename") || on("noexchange")) {
 		errno = on("norename") ? EIO : EINVAL;
 		return -1;

@@ -197,8 +197,8 @@ struct elfrw_err *icf_flow_labels(struct icf_flow *f, uint64_t from[ICF_MAX_SOUR
 		while (r < u->n_ref && ref[r].off < pos)
 			r++;
 		if (pops_own(f, k) || links_own(f, k)) {
-			ELFRW_TRY(add_source(
-				f, k, u->start + pos + (links_own(f, k) ? in->len : 0), from));
+			ELFRW_TRY(add_source(f, k, u->start + pos + (links_own(f, k) ? in->len : 0),
+					     from));
 			continue;
 		}
 		uint64_t own;

@@ -515,11 +515,12 @@ int main(int n, char **v)
 }
 END
 } >edge.c
-for how in "start -DSTART=PAD -DSTOP=\"\"" "end -DSTART=\"\" -DSTOP=PAD"; do
+for how in start end; do
+	[ $how = start ] && pads=(-DSTART=PAD '-DSTOP=""') || pads=('-DSTART=""' -DSTOP=PAD)
 	for relocs in -Wl,--emit-relocs -no-pie -pie; do
-		name=rare/edge/${how%% *}/${relocs#-}
+		name=rare/edge/$how/${relocs#-}
 		# shellcheck disable=SC2086
-		gcc -O2 -g -fno-ipa-icf ${how#* } $relocs edge.c -o edge 2>log || { not_ok "$name" "$(first_line log)"; continue; }
+		gcc -O2 -g -fno-ipa-icf "${pads[@]}" $relocs edge.c -o edge 2>log || { not_ok "$name" "$(first_line log)"; continue; }
 		fold "$name" edge edge.out --icf=all && poke edge.out edge.bad .code.edge 8 0x9090909090909090 0xcc90909090909090 &&
 			seen "$name/planted" edge edge.bad 'may lead into changed'
 	done

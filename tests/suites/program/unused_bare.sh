@@ -211,6 +211,7 @@ cd "$ROOT" || exit 1
 forgotten() { forget "bare/forgotten/$1" "$2" "$3" "$4" 'removed code that nothing reaches|code addresses in data' --in-place; }
 doubt=icf/infer/run/doubt
 # What the search for folding keeps, it keeps in any case.
+# shellcheck disable=SC2034 # plant reads it
 also=(icf/infer/infer 's/^\ticf_infer_absolute(prog);//; s/err = icf_infer_bare(prog, &map, threads);/;/')
 forgotten words crowd $doubt 's/^\tkeep_entry(d, at + word);//'
 forgotten ends crowd $doubt 's/^\tkeep_entry(d, at + 4 + word);//'

@@ -66,8 +66,10 @@ fi
 plant planted/field elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op == 0x8d) insn->pcrel_size = 0;/' && shown field bare
 # Wrong kinds of relocations: of addresses, of distances.
 # (Addresses in data without a relocation are looked for as well: they may be a linker script's.)
+# shellcheck disable=SC2034 # plant reads it
 also=(icf/infer/infer 's/ELFRW_TRY(icf_infer_bare(prog, NULL, threads));//')
 plant planted/address elfrw/arch/x86_64 's/R(R_X86_64_64, ABS, 8, false)/R(R_X86_64_64, NONE, 8, false)/' && shown address nopie
+# shellcheck disable=SC2034
 also=()
 plant planted/distance elfrw/arch/x86_64 's/R(R_X86_64_PC32, PCREL, 4, true)/R(R_X86_64_PC32, NONE, 4, true)/' && shown distance pie
 # Two exception tables are the same whatever they catch.
