@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """goals.py [NAME...]: the figures that icfold is to reach, each with its goal beside it; exit status 1 if one is missed.
 
-NAMEs are programs of corpus.sh (default: those of protoc, llc that are there already).  A figure is a ratio of minima: the
+NAMEs are programs of corpus.sh (default: those of protoc, llc that are there already), or `system`.  A figure is a ratio of minima: the
 two commands take turns, RUNS (5) times, so that a busy machine slows both down.  The processor time of both stands beside
 it: it says what the elapsed time would be if nothing else ran.
 
@@ -10,6 +10,8 @@ it: it says what the elapsed time would be if nothing else ran.
 - relocations: a fold without them (the sections are removed) against one with them.
 - verify: against the fold; --verify in one run against the fold without it.
 - symbolize: one address against eu-addr2line; 10,000 random ones against llvm-symbolizer, time and memory.
+- system: an audit of all programs and libraries of this machine against reading them four times (cat), and a second for each
+  100 MB of code; with the files in memory, and, if root runs this, with none of them there.
 - scale (SCALE="1 2 4 8"): the program's objects so many times over, their symbols renamed, in one link by ld.bfd; time and
   memory for each byte of the largest against the smallest.  The folder of SCALE_DIR keeps the programs."""
 import os
@@ -32,12 +34,14 @@ missed = 0
 class Cost:
     """The least time (elapsed), processor time and memory of some runs of a command."""
 
-    def __init__(self, command, cwd=None, stdin=None, fails=False):
-        self.command, self.cwd, self.stdin, self.fails = command, cwd, stdin, fails
+    def __init__(self, command, cwd=None, stdin=None, fails=False, cold=False):
+        self.command, self.cwd, self.stdin, self.fails, self.cold = command, cwd, stdin, fails, cold
         self.wall = self.cpu = float("inf")
         self.bytes = 0
 
     def run(self):
+        if self.cold:
+            drop_caches()
         with open(self.stdin or os.devnull, "rb") as source:
             start = time.monotonic()
             child = subprocess.Popen(self.command, cwd=self.cwd, stdin=source, stdout=subprocess.DEVNULL,
@@ -50,6 +54,12 @@ class Cost:
         self.wall = min(self.wall, wall)
         self.cpu = min(self.cpu, usage.ru_utime + usage.ru_stime)
         self.bytes = max(self.bytes, usage.ru_maxrss * 1024)
+
+
+def drop_caches():
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as f:
+        f.write("3")
 
 
 def measure(*costs):
@@ -228,11 +238,40 @@ def scale(name, work):
             goal(name, f"x{n} {step}: memory a byte", per[1] / first[step][1], 1.15)
 
 
+def system(work):
+    folders = ["/usr/bin", f"/usr/lib/{os.uname().machine}-linux-gnu"]
+    files = {}
+    for folder in folders:
+        for at, _, names in os.walk(folder):
+            for path in (os.path.join(at, n) for n in names):
+                if os.path.isfile(path) and not os.path.islink(path):
+                    files[os.stat(path).st_ino] = path
+    everything = os.path.join(work, "files")
+    with open(everything, "w", encoding="utf-8", errors="surrogateescape") as f:
+        f.write("\0".join(files.values()))
+    report = subprocess.run([ICFOLD, "audit", *folders], capture_output=True, text=True, check=False).stdout
+    code = int(re.search(r"(\d+) bytes of code", report).group(1))
+    for state in ("warm", "cold"):
+        cold = state == "cold"
+        if cold and not os.access("/proc/sys/vm/drop_caches", os.W_OK):
+            print("system   cold: only root can measure it")
+            continue
+        cat, audit = measure(Cost(["xargs", "-0", "cat"], stdin=everything, cold=cold),
+                             Cost([ICFOLD, "audit", *folders], fails=True, cold=cold))
+        goal("system", f"{state}: audit / (4 cat + 1 s for 100 MB code)", audit.wall / (4 * cat.wall + code / 1e8), 1.0,
+             note=f"{audit.wall:.2f} s / 4 * {cat.wall:.2f} s + {code / 1e8:.2f} s")
+    goal("system", "memory of one process, in GB", audit.bytes / 1e9, 2.0)
+
+
 def main():
     names = sys.argv[1:] or [n for n in ("protoc", "llc") if os.path.exists(os.path.join(CORPUS, n))]
     if not names:
         print("bench: no programs with goals (tests/corpus.sh protoc builds one)")
     for name in names:
+        if name == "system":
+            with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
+                system(work)
+            continue
         source = os.path.join(CORPUS, name)
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
             debug = ".debug_info" in sections(source)
