@@ -30,6 +30,7 @@ enum { /* flags */
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
+	bool full;  /* each sequence of the table covers something */
 	bool told;  /* all that are empty or first are known */
 	bool hides; /* icf_vline_hides() of an operation */
 	bool odd;   /* an operation of the table is unknown, or has another length than its operands

@@ -25,6 +25,7 @@ struct walk {
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
 	size_t from;      /* the first row of the sequence */
+	bool hollow;      /* a sequence covers nothing */
 	bool hides;       /* icf_vline_hides() */
 	bool odd; /* the length of an operation is not that of its operands, which libdw accepts */
 	bool nomem;
@@ -67,6 +68,7 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 		look_at(w, addr);
 	/* A sequence of only empty rows is a function without code; it stays. */
 	const bool alone = i == w->from;
+	w->hollow |= alone;
 	w->row.data[last].alone = alone && i < last;
 	for (; i < last; i++) {
 		w->row.data[i].alone = alone;
@@ -200,6 +202,7 @@ struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *secti
 	elfrw_rbuf_seek(&r, off);
 	bool ok = !r.bad && walk(&w, r);
 	rows->told = ok;
+	rows->full = ok && !w.hollow;
 	rows->odd = !ok || w.odd;
 	rows->hides = w.hides;
 	if (ok && w.at.len && !w.nomem) {
