@@ -275,6 +275,8 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 			elfrw_wbuf_uleb(&w->out, outs->data[i].view[0]);
 			elfrw_wbuf_uleb(&w->out, outs->data[i].view[1]);
 		}
+	if (views == DWR_VIEWS_BEFORE && w->out.len == ret->views)
+		dwr_list_no_views(&w->out);
 	ret->off = w->out.len;
 	ret->empty = true;
 	for (size_t i = 0; i < outs->len; i++) {

@@ -367,6 +367,8 @@ struct elfrw_err *dwr_list_copy_views(struct dwr_list_work *w, const struct dwr_
 		return elfrw_error_at(sec->name, use->views,
 				      "location views go past the end of the section");
 	elfrw_wbuf_bytes(&w->out, sec->data + use->views, elfrw_rbuf_off(&v) - use->views);
+	if (!n)
+		dwr_list_no_views(&w->out);
 	return NULL;
 }
 

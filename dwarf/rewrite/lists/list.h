@@ -141,6 +141,14 @@ static inline bool dwr_list_uleb(const uint8_t **p, const uint8_t *end, uint64_t
 struct elfrw_err *dwr_list_shift(struct dwr_list_work *w, const struct dwr_list_use *use,
 				 struct dwr_list_result *ret, bool *ok);
 
+/* Appends the pair of views that an empty list has, which nobody reads: without any, the list and
+ * its views would be at one offset, of which readers complain. */
+static inline void dwr_list_no_views(struct elfrw_wbuf *out)
+{
+	elfrw_wbuf_uleb(out, 0);
+	elfrw_wbuf_uleb(out, 0);
+}
+
 /* Appends the views of N entries, if USE has any. */
 struct elfrw_err *dwr_list_copy_views(struct dwr_list_work *w, const struct dwr_list_use *use,
 				      size_t n);

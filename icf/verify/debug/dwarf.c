@@ -82,6 +82,9 @@ struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(ret->elf, scn));) {
 		Elf64_Shdr *sh = elf64_getshdr(scn);
 		const char *name = sh ? elf_strptr(ret->elf, names, sh->sh_name) : NULL;
+		if (name && !ret->dw && (sh->sh_flags & SHF_COMPRESSED) &&
+		    strncmp(name, ".debug_", 7) == 0)
+			ret->why = "it is compressed in a way that libdw does not know";
 		if (name && keep_section(ret, name, scn))
 			continue;
 		if (ret->dw && name &&

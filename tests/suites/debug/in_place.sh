@@ -65,4 +65,37 @@ cp overlay.4 broken
 perl -e 'open F, "+<", $ARGV[0]; seek F, $ARGV[1], 0; print F pack "Q<", $ARGV[2]' broken $((at + in_list)) $((0x$jump - 0x$base))
 "$ICFOLD" verify in.4 broken >log 2>&1
 check in_place/two_ranges "$(tail -n 1 log)" grep -q 'ranges: .*expected ranges that are apart' log
+# A linker that folds leaves several sequences over one function.  Where icfold cuts them they end at one place.
+cat >twice.cc <<'END'
+volatile int sink;
+struct Base { int b = 5; virtual int run(int x) { return x; } virtual ~Base() {} };
+template <class T> struct Sub : virtual Base { int z = 3; int run(int x) override { return b + x * z; } ~Sub() override { sink = sink + 1; } };
+struct A {}; struct B {}; struct C {}; struct D {};
+template struct Sub<A>; template struct Sub<B>; template struct Sub<C>; template struct Sub<D>;
+int main(int n, char **) { Sub<A> a; Sub<B> b; Base *p = n > 1 ? static_cast<Base *>(&a) : &b; return p->run(n) - 8; }
+END
+for ld in gold lld; do
+	g++ -g -O2 -ffunction-sections twice.cc -fuse-ld=$ld -Wl,--icf=all -o twice 2>log || { skip "in_place/twice/$ld" "$(first_line log)"; continue; }
+	for mode in --icf=safe --icf=all; do
+		"$ICFOLD" -q --allow-growth --in-place $mode twice -o twice.out 2>log
+		check "in_place/twice/$ld$mode" "$(first_line log)" ./twice.out
+		check "in_place/twice/$ld$mode/verify" "verify objects" "$ICFOLD" verify -q $mode twice twice.out
+	done
+done
+# The views of a list of places of a function that the linker left out: readers complain if nothing is between them and the list.
+cat >gone.c <<'END'
+__attribute__((noinline, noclone)) int gone(int a, int b) { int s = a; for (int i = 0; i < b; i++) s += i * a; return s + b; }
+__attribute__((noinline, noclone)) int one(int a, int b) { int s = a; for (int i = 0; i < b; i++) s ^= i * a; return s + b; }
+__attribute__((noinline, noclone)) int two(int a, int b) { int s = a; for (int i = 0; i < b; i++) s ^= i * a; return s + b; }
+int main(int n, char **v) { (void)v; return one(n, 2) - two(n, 2); }
+END
+for v in 4 5; do
+	have eu-readelf || { skip in_place/gone "no eu-readelf"; continue; }
+	if ! gcc -gdwarf-$v -O2 -fno-ipa-icf -ffunction-sections gone.c -Wl,--gc-sections -o gone 2>log || ! "$ICFOLD" -q --allow-growth --icf=all gone -o gone.out 2>log; then
+		not_ok "in_place/gone/$v" "$(first_line log)"
+		continue
+	fi
+	for f in gone gone.out; do eu-readelf --debug-dump $f 2>$f.says >/dev/null; done
+	check "in_place/gone/$v" "$(first_line gone.out.says)" [ "$(wc -l <gone.out.says)" -le "$(wc -l <gone.says)" ]
+done
 finish
