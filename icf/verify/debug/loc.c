@@ -135,6 +135,13 @@ static void skip_removed(const struct icf_vclaim *c, Dwarf_Attribute *list, bool
 	}
 }
 
+/* The pair of views that stands before a list without entries, so that both have places of their
+ * own. */
+static bool is_filler(struct elfrw_rbuf b)
+{
+	return elfrw_rbuf_left(&b) == 2 && !b.pos[0] && !b.pos[1];
+}
+
 /* Are the views A of IN's list LIST, without those of removed code, the views B?  ALL: see
  * is_removed(). */
 static bool same_views(const struct icf_vclaim *c, Dwarf_Attribute *list, bool all,
@@ -145,7 +152,7 @@ static bool same_views(const struct icf_vclaim *c, Dwarf_Attribute *list, bool a
 		/* Two views for each entry. */
 		if (k % 2 == 0)
 			skip_removed(c, list, all, &off, &a);
-		if (!elfrw_rbuf_left(&a) && !elfrw_rbuf_left(&b))
+		if (!elfrw_rbuf_left(&a) && (!elfrw_rbuf_left(&b) || (!k && is_filler(b))))
 			return true;
 		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
 		if (a.bad || b.bad || x != y)
