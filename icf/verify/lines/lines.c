@@ -237,38 +237,21 @@ static bool same_line(const struct icf_vrow *a, const struct icf_vrow *b)
 	return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0;
 }
 
-/* The first end in ROWS, from *AT on, of a sequence that has no row before it, in order of
- * addresses; NULL: no more.  Its rows, if it has any, are at the same address and cover nothing. */
-static const struct icf_vrow *next_empty(const struct icf_vrows *rows, size_t *at)
-{
-	bool open = *at && !(rows->v.data[*at - 1].flags & ICF_VROW_END);
-	while (*at < rows->v.len) {
-		const struct icf_vrow *r = &rows->v.data[(*at)++];
-		if ((r->flags & ICF_VROW_END) && !open)
-			return r;
-		open = !(r->flags & ICF_VROW_END);
-	}
-	return NULL;
-}
-
-/* Does each sequence of OUT cover something?  Not if sequences of IN do not, or overlap. */
+/* Does each sequence of OUT cover something?  Not if sequences of IN do not. */
 static void check_empty(struct icf_vdebug *d, uint64_t cu, const struct sorting *s)
 {
-	const struct icf_vrow *r;
 	size_t in = 0, out = 0;
-	char text[400];
-	bool any = next_empty(&s->in, &in) != NULL;
-	/* Of sequences that overlap, libdw's order shows two ends in a row. */
-	if (s->out.full)
-		return;
-	while (d->policy != DWR_FOLDED_ALIAS && (r = next_empty(&s->out, &out))) {
-		uint32_t t = icf_v_find_thunk(&d->v->claim, r->addr);
-		if (!icf_v_out_exec(&d->v->claim, r->addr) ||
-		    (any && (t == ICF_V_NONE || d->v->claim.unit.data[t].entry != r->addr)))
+	uint64_t addr;
+	bool any = icf_vrows_next_empty(&s->in, &in, &addr);
+	while (d->policy != DWR_FOLDED_ALIAS && icf_vrows_next_empty(&s->out, &out, &addr)) {
+		uint32_t t = icf_v_find_thunk(&d->v->claim, addr);
+		if (!icf_v_out_exec(&d->v->claim, addr) ||
+		    (any && (t == ICF_V_NONE || d->v->claim.unit.data[t].entry != addr)))
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LINE,
-			     "end: unit 0x%llx: expected a sequence that covers code, found %s",
-			     ICF_VX(cu), icf_vrow_show(r, text));
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"end: unit 0x%llx: expected a sequence that covers code, found none from 0x%llx on",
+			ICF_VX(cu), ICF_VX(addr));
 	}
 }
 
@@ -474,7 +457,9 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 	if (!s)
 		return;
 	VEC_FREE(&s->in.v);
+	VEC_FREE(&s->in.hollow);
 	VEC_FREE(&s->out.v);
+	VEC_FREE(&s->out.hollow);
 	VEC_FREE(&s->want.v);
 	VEC_FREE(&s->have.v);
 	VEC_FREE(&s->edge.v);
@@ -591,5 +576,6 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 		icf_vrows_keep(d, &d->artificial, rows.v.data[i]);
 	bool nomem = rows.nomem || d->artificial.nomem;
 	VEC_FREE(&rows.v);
+	VEC_FREE(&rows.hollow);
 	return nomem ? &elfrw_err_nomem : NULL;
 }

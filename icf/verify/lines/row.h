@@ -30,10 +30,11 @@ enum { /* flags */
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
-	bool full;  /* each sequence of the table covers something */
-	bool told;  /* all that are empty or first are known */
-	bool hides; /* icf_vline_hides() of an operation */
-	bool odd;   /* an operation of the table is unknown, or has another length than its operands
-		     */
+	VEC(uint64_t) hollow; /* addresses of sequences that cover nothing, if they could be read */
+	bool walked;          /* they could */
+	bool told;            /* all that are empty or first are known */
+	bool hides;           /* icf_vline_hides() of an operation */
+	bool odd; /* an operation of the table is unknown, or has another length than its operands
+		   */
 };
 #endif

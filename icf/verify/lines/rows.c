@@ -103,7 +103,7 @@ bool icf_vrows_read(const struct icf_v *v, struct icf_vdwarf *f, Dwarf_Die *cu,
 	}
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
-	ret->full = ret->told = ret->odd = ret->hides = false;
+	ret->walked = ret->told = ret->odd = ret->hides = false;
 	if (!VEC_RESERVE(&ret->v, n)) {
 		ret->nomem = true;
 		return true;

@@ -13,6 +13,10 @@ const char *icf_vrows_whole(struct icf_vdebug *d, const char *file);
 /* All rows in libdw's order; false: there is no table. */
 bool icf_vrows_read(const struct icf_v *v, struct icf_vdwarf *f, Dwarf_Die *cu,
 		    struct icf_vrows *ret);
+/* tail.c: the next sequence of ROWS, from *AT on, that has no row, or whose rows are all at its end
+ * and cover nothing; false: no more.  If the table could not be walked, libdw's order tells, which
+ * shows such sequences also where others overlap and end at one place. */
+bool icf_vrows_next_empty(const struct icf_vrows *rows, size_t *at, uint64_t *addr);
 /* Does U of IN share its code? */
 static inline bool icf_vlines_grouped(const struct icf_v *v, uint32_t u)
 {

@@ -1,5 +1,6 @@
 /* tail.c: finds the rows of a line table that cover no byte because they stand at the end of their
- * sequence, and the first row of a sequence at the start of a function with a thunk.
+ * sequence, the first row of a sequence at the start of a function with a thunk, and the sequences
+ * that cover nothing.
  *
  * libdw puts the rows of all sequences in one list by address and does not say which sequence a row
  * belongs to.  So a row at the end of one function looks like one at the start of the next.  Here
@@ -23,10 +24,10 @@ struct row {
 struct walk {
 	const struct icf_v *v;
 	VEC(struct row) row;
-	VEC(uint64_t) at; /* addresses where there are such rows */
-	size_t from;      /* the first row of the sequence */
-	bool hollow;      /* a sequence covers nothing */
-	bool hides;       /* icf_vline_hides() */
+	VEC(uint64_t) at;       /* addresses where there are such rows */
+	size_t from;            /* the first row of the sequence */
+	struct icf_vrows *rows; /* gets the sequences that cover nothing */
+	bool hides;             /* icf_vline_hides() */
 	bool odd; /* the length of an operation is not that of its operands, which libdw accepts */
 	bool nomem;
 };
@@ -68,7 +69,10 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 		look_at(w, addr);
 	/* A sequence of only empty rows is a function without code; it stays. */
 	const bool alone = i == w->from;
-	w->hollow |= alone;
+	uint64_t *hollow = alone ? VEC_PUSH(&w->rows->hollow) : NULL;
+	w->nomem |= alone && !hollow;
+	if (hollow)
+		*hollow = addr;
 	w->row.data[last].alone = alone && i < last;
 	for (; i < last; i++) {
 		w->row.data[i].alone = alone;
@@ -196,13 +200,14 @@ static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off,
 				    struct icf_vrows *rows)
 {
-	struct walk w = { .v = v };
+	struct walk w = { .v = v, .rows = rows };
 	struct elfrw_rbuf r =
 		elfrw_rbuf(section ? section->d_buf : NULL, section ? section->d_size : 0);
 	elfrw_rbuf_seek(&r, off);
+	rows->hollow.len = 0;
 	bool ok = !r.bad && walk(&w, r);
 	rows->told = ok;
-	rows->full = ok && !w.hollow;
+	rows->walked = ok;
 	rows->odd = !ok || w.odd;
 	rows->hides = w.hides;
 	if (ok && w.at.len && !w.nomem) {
@@ -222,4 +227,22 @@ struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *secti
 	VEC_FREE(&w.row);
 	VEC_FREE(&w.at);
 	return w.nomem ? &elfrw_err_nomem : NULL;
+}
+
+bool icf_vrows_next_empty(const struct icf_vrows *rows, size_t *at, uint64_t *addr)
+{
+	if (rows->walked && *at < rows->hollow.len)
+		*addr = rows->hollow.data[(*at)++];
+	else if (rows->walked)
+		return false;
+	else {
+		bool open = *at && !(rows->v.data[*at - 1].flags & ICF_VROW_END);
+		for (; *at < rows->v.len && (open || !(rows->v.data[*at].flags & ICF_VROW_END));
+		     ++*at)
+			open = !(rows->v.data[*at].flags & ICF_VROW_END);
+		if (*at == rows->v.len)
+			return false;
+		*addr = rows->v.data[(*at)++].addr;
+	}
+	return true;
 }

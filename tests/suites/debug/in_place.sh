@@ -72,6 +72,7 @@ struct Base { int b = 5; virtual int run(int x) { return x; } virtual ~Base() {}
 template <class T> struct Sub : virtual Base { int z = 3; int run(int x) override { return b + x * z; } ~Sub() override { sink = sink + 1; } };
 struct A {}; struct B {}; struct C {}; struct D {};
 template struct Sub<A>; template struct Sub<B>; template struct Sub<C>; template struct Sub<D>;
+extern "C" void empty(int) { __builtin_unreachable(); }
 int main(int n, char **) { Sub<A> a; Sub<B> b; Base *p = n > 1 ? static_cast<Base *>(&a) : &b; return p->run(n) - 8; }
 END
 for ld in gold lld; do
