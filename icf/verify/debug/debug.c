@@ -249,41 +249,39 @@ static struct elfrw_err *make_parts(struct job *job, const struct icf_vdebug *al
 	return NULL;
 }
 
-/* Adds the results of part D to ALL. */
-static struct elfrw_err *merge_part(struct icf_vdebug *all, const struct icf_vdebug *d)
+/* The rows that the N parts at D kept, for ALL.  Mostly one part has the artificial unit. */
+static struct elfrw_err *gather_rows(struct icf_vdebug *all, struct icf_vdebug *d, size_t n)
 {
-	all->overlay_seen += d->overlay_seen;
-	all->n_artificial += d->n_artificial;
-	return VEC_APPEND(&all->group.v, d->group.v.data, d->group.v.len) &&
-			       VEC_APPEND(&all->artificial.v, d->artificial.v.data,
-					  d->artificial.v.len) &&
-			       VEC_APPEND(&all->owner, d->owner.data, d->owner.len)
-		       ? NULL
-		       : &elfrw_err_nomem;
+	const struct icf_vrows **group = malloc((n + 1) * sizeof *group);
+	struct elfrw_err *err = group ? NULL : &elfrw_err_nomem;
+	for (size_t p = 0; p < n && !err; p++) {
+		group[p] = &d[p].group;
+		if (!icf_vrows_join(&all->artificial, &d[p].artificial))
+			err = &elfrw_err_nomem;
+	}
+	if (!err)
+		err = icf_vrows_gather(&all->by_unit, group, n, all->v->claim.unit.len);
+	free(group);
+	return err;
 }
 
-/* Makes room for the results of the N parts at D: this is one thread's work. */
-static struct elfrw_err *make_room(struct icf_vdebug *all, const struct icf_vdebug *d, size_t n)
+/* The results of the N parts at D, which stay, for ALL. */
+static struct elfrw_err *gather(struct icf_vdebug *all, struct icf_vdebug *d, size_t n)
 {
-	size_t groups = 0, artificial = 0, owners = 0;
 	for (size_t p = 0; p < n; p++) {
-		groups += d[p].group.v.len;
-		artificial += d[p].artificial.v.len;
-		owners += d[p].owner.len;
+		all->overlay_seen += d[p].overlay_seen;
+		all->n_artificial += d[p].n_artificial;
+		if (!VEC_APPEND(&all->owner, d[p].owner.data, d[p].owner.len))
+			return &elfrw_err_nomem;
 	}
-	return VEC_RESERVE(&all->group.v, groups) && VEC_RESERVE(&all->artificial.v, artificial) &&
-			       VEC_RESERVE(&all->owner, owners)
-		       ? NULL
-		       : &elfrw_err_nomem;
+	return gather_rows(all, d, n);
 }
 
 /* Checks that need the results of all parts. */
-static struct elfrw_err *check_whole(struct icf_vdebug *all, const struct job *job)
+static struct elfrw_err *check_whole(struct icf_vdebug *all, struct job *job)
 {
 	struct icf_v *v = all->v;
-	ELFRW_TRY(make_room(all, job->part, job->n));
-	for (size_t p = 0; p < job->n; p++)
-		ELFRW_TRY(merge_part(all, &job->part[p]));
+	ELFRW_TRY(gather(all, job->part, job->n));
 	if (v->claim.has_note &&
 	    (v->claim.note.artificial_unit != UINT64_MAX) != (all->n_artificial != 0))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
@@ -355,7 +353,7 @@ static struct elfrw_err *finish(void *arg)
 static void free_comparison(struct comparison *c)
 {
 	VEC_FREE(&c->all.owner);
-	VEC_FREE(&c->all.group.v);
+	VEC_FREE(&c->all.by_unit.v);
 	VEC_FREE(&c->all.artificial.v);
 	free_parts(&c->job, c->n_parts);
 	free(c->job.decided);

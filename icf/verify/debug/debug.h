@@ -36,7 +36,8 @@ struct icf_vdebug {
 	uint64_t overlay_seen;        /* entries that belonged to a DIE of this part */
 	struct icf_vrows
 		group; /* rows of units that share their code: files are interned in `names` */
-	struct icf_vrows artificial; /* rows of the artificial unit, the same */
+	struct icf_vrows artificial;  /* rows of the artificial unit, the same */
+	struct icf_vrow_refs by_unit; /* `group` of all parts, by unit, table and address */
 	struct icf_vnames *names;
 	uint64_t own_program; /* offset in OUT's .debug_line of the artificial table's first opcode;
 				 0: not read */
@@ -46,17 +47,16 @@ struct icf_vdebug {
 	const char *comp_dir; /* of the current unit */
 	/* rows.c: the last file name that was made whole, its directory, and the result. */
 	const char *kept_file, *kept_dir, *kept_name;
-	struct icf_vplaces place; /* places of IN's rows */
-	void *rows;               /* lines/lines.c: memory for rows */
-	void *entries;            /* loc.c: the same for entries of location lists */
-	struct icf_vskip *skip;   /* skip.c: memory for units */
-	void *seen;               /* seen.c: completed comparisons */
-	uint32_t n_seen;
-	struct icf_vkey unit_key; /* the current unit, as far as lists depend on it */
-	uint32_t unit_id;         /* its number; UINT32_MAX: not yet asked for */
-	void *ranges;             /* range.c: the lists that were right */
-	const uint8_t *end[2];    /* the end of its DIEs, in IN and OUT; NULL: unknown */
-	unsigned offset_size;     /* of both units, if skip.c or shift.c reads them */
+	struct icf_vplaces place;     /* places of IN's rows */
+	void *rows;                   /* lines/lines.c: memory for rows */
+	void *entries;                /* loc.c: the same for entries of location lists */
+	struct icf_vskip *skip;       /* skip.c: memory for units */
+	struct icf_vseen_table *seen; /* seen.c: completed comparisons */
+	struct icf_vkey unit_key;     /* the current unit, as far as lists depend on it */
+	uint32_t unit_id;             /* its number; UINT32_MAX: not yet asked for */
+	void *ranges;                 /* range.c: the lists that were right */
+	const uint8_t *end[2];        /* the end of its DIEs, in IN and OUT; NULL: unknown */
+	unsigned offset_size;         /* of both units, if skip.c or shift.c reads them */
 	/* shift.c: the version of both units, 0: their lists are left to libdw; what offsets in
 	 * lists of IN and OUT count from; a unit of code where the next list may be. */
 	unsigned list_version;

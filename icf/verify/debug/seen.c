@@ -2,54 +2,84 @@
  *
  * Any number of entries may share one list, and any number of units one line table.  Comparing it
  * for each would cost the square of the file's size.  Keys hold everything that the answer depends
- * on, and are in a balanced tree: no file can choose its numbers to make look-ups slow. */
-#include "icf/verify/debug/debug.h"
+ * on, and are in a hash table, half full at most; its seed is random: no file can choose its
+ * numbers to make look-ups slow. */
 #include "icf/verify/debug/seen.h"
+#include "icf/verify/debug/debug.h"
 #include <dwarf.h>
-#include <search.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
 
-struct seen {
-	struct icf_vkey key;
-	uint32_t id;
+struct icf_vseen_table {
+	uint32_t *slot; /* number of the key + 1 */
+	size_t slots;   /* a power of two */
+	uint64_t seed;
+	VEC(struct icf_vkey) key; /* by number */
 };
 
-static int order(const void *pa, const void *pb)
+/* The slot of KEY, or the free one where it belongs. */
+static uint32_t *slot_of(const struct icf_vseen_table *t, const struct icf_vkey *key)
 {
-	const struct icf_vkey *a = &((const struct seen *)pa)->key,
-			      *b = &((const struct seen *)pb)->key;
-	for (unsigned i = 0; i < sizeof a->v / sizeof *a->v; i++)
-		if (a->v[i] != b->v[i])
-			return a->v[i] < b->v[i] ? -1 : 1;
-	return 0;
+	size_t i = XXH3_64bits_withSeed(key, sizeof *key, t->seed) & (t->slots - 1);
+	while (t->slot[i] && memcmp(&t->key.data[t->slot[i] - 1], key, sizeof *key) != 0)
+		i = (i + 1) & (t->slots - 1);
+	return &t->slot[i];
+}
+
+/* The table, with room for one more key; NULL: no memory. */
+static struct icf_vseen_table *with_room(struct icf_vdebug *d)
+{
+	struct icf_vseen_table *t = d->seen;
+	if (!t) {
+		t = d->seen = calloc(1, sizeof *t);
+		/* Without random numbers, the address is one. */
+		if (t && getrandom(&t->seed, sizeof t->seed, GRND_NONBLOCK) < 0)
+			t->seed = (uintptr_t)t;
+	}
+	if (!t || t->key.len < t->slots / 2)
+		return t;
+	struct icf_vseen_table more = *t;
+	more.slots = t->slots ? 2 * t->slots : 256;
+	more.slot = t->key.len < UINT32_MAX - 1 ? calloc(more.slots, sizeof *more.slot) : NULL;
+	if (!more.slot)
+		return NULL;
+	for (size_t k = 0; k < t->key.len; k++)
+		*slot_of(&more, &t->key.data[k]) = (uint32_t)k + 1;
+	free(t->slot);
+	*t = more;
+	return t;
 }
 
 bool icf_vseen(const struct icf_vdebug *d, const struct icf_vkey *key)
 {
-	struct seen s = { .key = *key };
-	return tfind(&s, &d->seen, order) != NULL;
+	return d->seen && d->seen->slots && *slot_of(d->seen, key);
 }
 
 uint32_t icf_vseen_add(struct icf_vdebug *d, const struct icf_vkey *key)
 {
-	struct seen s = { .key = *key }, *own, **at = tfind(&s, &d->seen, order);
-	if (at)
-		return (*at)->id;
-	own = malloc(sizeof *own);
-	if (own) {
-		*own = (struct seen){ *key, d->n_seen++ };
-		at = tsearch(own, &d->seen, order);
-		if (at)
-			return own->id;
-		free(own);
+	struct icf_vseen_table *t = with_room(d);
+	uint32_t *at = t ? slot_of(t, key) : NULL;
+	if (at && *at)
+		return *at - 1;
+	struct icf_vkey *own = at ? VEC_PUSH(&t->key) : NULL;
+	if (!own) {
+		d->log->nomem = true;
+		return 0;
 	}
-	d->log->nomem = true;
-	return 0;
+	*own = *key;
+	*at = (uint32_t)t->key.len;
+	return *at - 1;
 }
 
 void icf_vseen_deinit(struct icf_vdebug *d)
 {
-	tdestroy(d->seen, free);
+	if (d->seen) {
+		free(d->seen->slot);
+		VEC_FREE(&d->seen->key);
+	}
+	free(d->seen);
 	d->seen = NULL;
 }
 

@@ -2,15 +2,16 @@
  * artificial unit, unless they name the same places as the kept function's; and nothing else may be
  * there. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/walk.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The first row of unit U in S (sorted icf_vrow_by_unit). */
-static size_t rows_of(const struct icf_vrows *s, uint32_t u)
+/* The first row of unit U in S (by unit). */
+static size_t rows_of(const struct icf_vrow_refs *s, uint32_t u)
 {
-	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].unit < u);
+	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid]->unit < u);
 }
 
 /* Marks and discriminators are those of a row's own place: a row that only reaches over the
@@ -30,15 +31,15 @@ static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
 
 /* A run of rows of one unit out of one table. */
 struct run {
-	const struct icf_vrow *v;
+	const struct icf_vrow *const *v;
 	size_t n;
 };
 
-/* The run that begins at row I of S (sorted icf_vrow_by_unit). */
-static struct run run_at(const struct icf_vrows *s, size_t i)
+/* The run that begins at row I of S (by unit). */
+static struct run run_at(const struct icf_vrow_refs *s, size_t i)
 {
 	struct run r = { s->v.data + i, 0 };
-	while (i + r.n < s->v.len && r.v[r.n].unit == r.v->unit && r.v[r.n].cu == r.v->cu)
+	while (i + r.n < s->v.len && r.v[r.n]->unit == (*r.v)->unit && r.v[r.n]->cu == (*r.v)->cu)
 		r.n++;
 	return r;
 }
@@ -48,22 +49,22 @@ static bool covers(struct run a, struct run b)
 {
 	size_t from = 0;
 	for (size_t i = 0; i < a.n; i++) {
-		while (from < b.n && b.v[from].addr < a.v[i].addr)
+		while (from < b.n && b.v[from]->addr < a.v[i]->addr)
 			from++;
 		size_t k = from;
-		while (k < b.n && b.v[k].addr == a.v[i].addr && !same_place(&a.v[i], &b.v[k]))
+		while (k < b.n && b.v[k]->addr == a.v[i]->addr && !same_place(a.v[i], b.v[k]))
 			k++;
-		if ((k == b.n || b.v[k].addr != a.v[i].addr) && !a.v[i].optional)
+		if ((k == b.n || b.v[k]->addr != a.v[i]->addr) && !a.v[i]->optional)
 			return false;
 	}
 	return true;
 }
 
 /* Do the rows A name the same places at the same offsets as those of unit K in some table? */
-static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
+static bool same_places(const struct icf_vrow_refs *s, struct run a, uint32_t k)
 {
 	struct run b;
-	for (size_t i = rows_of(s, k); i < s->v.len && s->v.data[i].unit == k; i += b.n) {
+	for (size_t i = rows_of(s, k); i < s->v.len && s->v.data[i]->unit == k; i += b.n) {
 		b = run_at(s, i);
 		if (covers(a, b) && covers(b, a))
 			return true;
@@ -113,42 +114,61 @@ static void check_others(struct icf_vdebug *d, const uint8_t *told)
 	}
 }
 
-/* Adds the rows R that one table needs for a folded function to ALL.  ANY: is one of them certain?
- * Returns the first of these that the artificial unit has not got. */
-static const struct icf_vrow *find_gap(const struct icf_vrows *art, struct run r,
-				       struct icf_vrows *all, bool *any)
+/* What the rows of folded functions ask of the artificial unit.  Its rows that one of them needs
+ * are marked as used. */
+struct needs {
+	struct icf_vrows *art; /* sorted icf_vrow_by_all */
+	VEC(uint64_t) end;     /* where sequences of such functions end */
+	bool nomem;
+};
+
+/* Marks the rows equal to W; false: there is none.  Where the first is marked, all are. */
+static bool mark(const struct icf_vrows *art, const struct icf_vrow *w)
+{
+	const size_t lo =
+		LOWER_BOUND(0, art->v.len, mid, icf_vrow_by_all(&art->v.data[mid], w) < 0);
+	size_t k = lo;
+	while (k < art->v.len && !art->v.data[k].used && !icf_vrow_by_all(&art->v.data[k], w))
+		art->v.data[k++].used = true;
+	return k > lo || (lo < art->v.len && !icf_vrow_by_all(&art->v.data[lo], w));
+}
+
+/* Adds the rows R that one table needs for a folded function to NEEDS.  ANY: is one of them
+ * certain?  Returns the first of these that the artificial unit has not got. */
+static const struct icf_vrow *find_gap(struct needs *needs, struct run r, bool *any)
 {
 	const struct icf_vrow *gap = NULL;
 	*any = false;
 	for (size_t k = 0; k < r.n; k++) {
-		const struct icf_vrow *w = &r.v[k];
-		icf_vrows_add(all, w);
+		const struct icf_vrow *w = r.v[k];
+		uint64_t *end = w->used ? VEC_PUSH(&needs->end) : NULL;
+		if (end)
+			*end = w->addr;
+		needs->nomem |= w->used && !end;
 		*any |= !w->optional;
-		if (!gap && !w->optional &&
-		    !(art->v.len &&
-		      bsearch(w, art->v.data, art->v.len, sizeof *w, icf_vrow_by_all)))
+		if (!mark(needs->art, w) && !gap && !w->optional)
 			gap = w;
 	}
 	return gap;
 }
 
 /* Checks the rows of the folded function U, which begin at I of the group's, and returns the index
- * behind them.  Adds them to ALL. */
+ * behind them.  Adds them to NEEDS. */
 static size_t check_folded(struct icf_vdebug *d, struct icf_vline_own *own, uint32_t u, size_t i,
-			   struct icf_vrows *all)
+			   struct needs *needs)
 {
 	const struct icf_v *v = d->v;
-	struct icf_vrows *group = &d->group;
+	const struct icf_vrow_refs *group = &d->by_unit;
 	char x[400], name[200];
 	bool certain = false, same = false, there = false;
 	const size_t first = i;
 	const struct icf_vrow *missing = NULL;
 	/* Several tables may describe a function that the linker kept once; one of them
 	 * must be correct. */
-	for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
+	for (struct run r; i < group->v.len && group->v.data[i]->unit == u; i += r.n) {
 		r = run_at(group, i);
 		bool any;
-		const struct icf_vrow *gap = find_gap(&d->artificial, r, all, &any);
+		const struct icf_vrow *gap = find_gap(needs, r, &any);
 		if (!any)
 			continue;
 		d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
@@ -171,7 +191,7 @@ static size_t check_folded(struct icf_vdebug *d, struct icf_vline_own *own, uint
 }
 
 /* Checks the end H of a sequence of the artificial unit. */
-static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const struct icf_vrows *all)
+static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const struct needs *needs)
 {
 	const struct icf_v *v = d->v;
 	char x[400];
@@ -180,8 +200,9 @@ static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const stru
 	bool end = u != ICF_V_NONE &&
 		   h->addr == v->claim.unit.data[u].body +
 				      (v->claim.unit.data[u].end - v->claim.unit.data[u].old);
-	for (size_t k = 0; k < all->v.len && !end && u != ICF_V_NONE; k++)
-		end = all->v.data[k].addr == h->addr && all->v.data[k].used;
+	end = end ||
+	      (u != ICF_V_NONE && needs->end.len &&
+	       bsearch(&h->addr, needs->end.data, needs->end.len, sizeof h->addr, elfrw_u64_order));
 	if (!end && !(v->claim.has_note && v->claim.note.map.trap_byte &&
 		      h->addr == v->claim.note.map.trap_byte + 1))
 		icf_vlog_bad(
@@ -192,12 +213,12 @@ static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const stru
 
 /* Checks the row H of the artificial unit; true: it is the row of the unit's own byte. */
 static bool check_artificial(struct icf_vdebug *d, const struct icf_vrow *h,
-			     const struct icf_vrows *all)
+			     const struct needs *needs)
 {
 	const struct icf_v *v = d->v;
 	char x[400];
 	if (h->flags & ICF_VROW_END)
-		check_end(d, h, all);
+		check_end(d, h, needs);
 	/* The unit's own range is one byte that is never a PC. */
 	bool trap = v->claim.has_note && v->claim.note.map.trap_byte &&
 		    h->addr == v->claim.note.map.trap_byte && !h->empty;
@@ -210,7 +231,7 @@ static bool check_artificial(struct icf_vdebug *d, const struct icf_vrow *h,
 			icf_vrow_show(h, x));
 	if ((h->flags & ICF_VROW_END) || trap)
 		return trap && !(h->flags & ICF_VROW_END);
-	if (!all->v.len || !bsearch(h, all->v.data, all->v.len, sizeof *h, icf_vrow_by_all))
+	if (!h->used)
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "row: of the artificial unit: expected a folded function's, found %s",
 			     icf_vrow_show(h, x));
@@ -220,7 +241,9 @@ static bool check_artificial(struct icf_vdebug *d, const struct icf_vrow *h,
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 {
 	const struct icf_v *v = d->v;
-	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
+	const struct icf_vrow_refs *group = &d->by_unit;
+	struct icf_vrows *art = &d->artificial;
+	struct needs needs = { .art = art };
 	if (d->policy != DWR_FOLDED_OVERLAY)
 		return NULL;
 	uint8_t *told = calloc(v->claim.unit.len + 1, 1);
@@ -228,13 +251,12 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		return &elfrw_err_nomem;
 	struct icf_vline_own table;
 	icf_vline_own_open(d, &table);
-	icf_vrows_sort(group, icf_vrow_by_unit);
 	icf_vrows_sort(art, icf_vrow_by_all);
 	for (size_t i = 0; i < group->v.len;) {
-		uint32_t u = group->v.data[i].unit;
+		uint32_t u = group->v.data[i]->unit;
 		if (v->claim.unit.data[u].flags & ICF_V_FOLDED) {
 			told[u] = FOLDED_ROWS;
-			i = check_folded(d, &table, u, i, &all);
+			i = check_folded(d, &table, u, i, &needs);
 		} else {
 			told[u] = KEPT_ROWS;
 			i += run_at(group, i).n;
@@ -243,12 +265,13 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	icf_vline_own_close(&table);
 	check_others(d, told);
 	free(told);
-	icf_vrows_sort(&all, icf_vrow_by_all);
+	if (needs.end.len)
+		qsort(needs.end.data, needs.end.len, sizeof *needs.end.data, elfrw_u64_order);
 	bool own = false, ends = false; /* the unit's own row is there, and the end behind it */
 	const uint64_t byte = v->claim.has_note ? v->claim.note.map.trap_byte : 0;
 	for (size_t i = 0; i < art->v.len; i++) {
 		const struct icf_vrow *h = &art->v.data[i];
-		own |= check_artificial(d, h, &all);
+		own |= check_artificial(d, h, &needs);
 		ends |= (h->flags & ICF_VROW_END) && h->addr == byte + 1;
 	}
 	if (art->v.len && byte && !(own && ends))
@@ -256,7 +279,6 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			d->log, ICF_VC_FOLDED_LINE,
 			"row: artificial unit: expected one for its own byte 0x%llx alone, found %s",
 			ICF_VX(byte), own ? "one without an end" : "none");
-	bool nomem = all.nomem;
-	VEC_FREE(&all.v);
-	return nomem ? &elfrw_err_nomem : NULL;
+	VEC_FREE(&needs.end);
+	return needs.nomem ? &elfrw_err_nomem : NULL;
 }

@@ -572,8 +572,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 			     "table: artificial unit: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));
 	check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
-	for (size_t i = 0; i < rows.v.len; i++)
-		icf_vrows_keep(d, &d->artificial, rows.v.data[i]);
+	icf_vrows_keep_all(d, &d->artificial, &rows);
 	bool nomem = rows.nomem || d->artificial.nomem;
 	VEC_FREE(&rows.v);
 	VEC_FREE(&rows.hollow);

@@ -9,6 +9,12 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b);
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
 void icf_vd_lines_deinit(struct icf_vdebug *d);
+/* rows.c: adds the rows of FROM, which are no longer there, to TO; false: no memory. */
+bool icf_vrows_join(struct icf_vrows *to, struct icf_vrows *from);
+/* The same file: the rows of N lists, by unit, of which there are UNITS, table, address and all
+ * else.  RET is empty. */
+struct elfrw_err *icf_vrows_gather(struct icf_vrow_refs *ret, const struct icf_vrows *const *list,
+				   size_t n, size_t units);
 /* moved.c: is it clear, without reading OUT's rows, that those of the table at TO are the images of
  * IN's at FROM, and that there are no others?  The headers are not compared. */
 bool icf_vd_lines_moved(struct icf_vdebug *d, uint64_t from, uint64_t to);

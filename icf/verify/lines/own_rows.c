@@ -49,20 +49,20 @@ static bool read_rows(struct icf_vline_ops *t, uint32_t n, struct icf_vline_name
 
 /* Are all certain ones of the N rows at W, of one table of IN, among HAVE (sorted
  * icf_vrow_by_all)? */
-static bool has_all(const struct icf_vrows *have, const struct icf_vrow *w, size_t n)
+static bool has_all(const struct icf_vrows *have, const struct icf_vrow *const *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!w[i].optional && !(have->v.len && bsearch(&w[i], have->v.data, have->v.len,
-							       sizeof *w, icf_vrow_by_all)))
+		if (!w[i]->optional && !(have->v.len && bsearch(w[i], have->v.data, have->v.len,
+								sizeof **w, icf_vrow_by_all)))
 			return false;
 	return true;
 }
 
 /* Several tables may describe a function; one of them must fit, as in folded.c. */
-static bool one_fits(const struct icf_vrows *have, const struct icf_vrow *w, size_t n)
+static bool one_fits(const struct icf_vrows *have, const struct icf_vrow *const *w, size_t n)
 {
 	for (size_t i = 0, k; i < n; i = k) {
-		for (k = i; k < n && w[k].cu == w[i].cu; k++)
+		for (k = i; k < n && w[k]->cu == w[i]->cu; k++)
 			continue;
 		if (has_all(have, w + i, k - i))
 			return true;
@@ -85,7 +85,7 @@ void icf_vline_own_close(struct icf_vline_own *own)
 }
 
 void icf_vline_own_check(struct icf_vdebug *d, struct icf_vline_own *own, uint32_t u,
-			 const struct icf_vrow *w, size_t n)
+			 const struct icf_vrow *const *w, size_t n)
 {
 	const struct icf_vclaim *c = &d->v->claim;
 	const uint32_t member = c->has_note ? c->note.unit_member[u] : UINT32_MAX;

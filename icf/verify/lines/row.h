@@ -27,6 +27,11 @@ enum { /* flags */
        ICF_VROW_END = 16,
 };
 
+/* Rows that lists own. */
+struct icf_vrow_refs {
+	VEC(const struct icf_vrow *) v;
+};
+
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;

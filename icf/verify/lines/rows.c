@@ -53,15 +53,39 @@ const char *icf_vrows_whole(struct icf_vdebug *d, const char *file)
 	return ret;
 }
 
+/* icf_vrows_whole() of FILE, a string of libdw: rows of a function mostly name the same. */
+static const char *whole_again(struct icf_vdebug *d, const char *file)
+{
+	if (!d->kept_name || file != d->kept_file || d->comp_dir != d->kept_dir) {
+		d->kept_file = file;
+		d->kept_dir = d->comp_dir;
+		d->kept_name = icf_vrows_whole(d, file);
+	}
+	return d->kept_name;
+}
+
+void icf_vrows_keep_all(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrows *more)
+{
+	for (size_t i = 0; i < more->v.len; i++) {
+		more->v.data[i].file = whole_again(d, more->v.data[i].file);
+		s->nomem |= !more->v.data[i].file;
+	}
+	s->nomem |= !icf_vrows_join(s, more);
+}
+
+bool icf_vrows_join(struct icf_vrows *to, struct icf_vrows *from)
+{
+	if (to->v.len)
+		return VEC_APPEND(&to->v, from->v.data, from->v.len);
+	const struct icf_vrows empty = *to;
+	to->v = from->v;
+	from->v = empty.v;
+	return true;
+}
+
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
-	/* Rows of a function mostly name one file, by one string of libdw. */
-	if (!d->kept_name || r.file != d->kept_file || d->comp_dir != d->kept_dir) {
-		d->kept_file = r.file;
-		d->kept_dir = d->comp_dir;
-		d->kept_name = icf_vrows_whole(d, r.file);
-	}
-	r.file = d->kept_name;
+	r.file = whole_again(d, r.file);
 	if (!r.file)
 		s->nomem = true;
 	else
@@ -159,23 +183,65 @@ int icf_vrow_by_address(const void *pa, const void *pb)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-int icf_vrow_by_unit(const void *pa, const void *pb)
+static bool is_sorted(const struct icf_vrow *v, size_t n, int (*cmp)(const void *, const void *))
 {
-	const struct icf_vrow *a = pa, *b = pb;
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	if (a->cu != b->cu)
-		return a->cu < b->cu ? -1 : 1;
-	return icf_vrow_by_all(pa, pb);
+	for (size_t i = 1; i < n; i++)
+		if (cmp(&v[i - 1], &v[i]) > 0)
+			return false;
+	return true;
 }
 
 void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
 {
-	bool sorted = true;
-	for (size_t i = 1; i < s->v.len && sorted; i++)
-		sorted = cmp(&s->v.data[i - 1], &s->v.data[i]) <= 0;
-	if (!sorted)
+	if (!is_sorted(s->v.data, s->v.len, cmp))
 		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
+}
+
+static int by_unit(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = *(const struct icf_vrow *const *)pa,
+			      *b = *(const struct icf_vrow *const *)pb;
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	if (a->cu != b->cu)
+		return a->cu < b->cu ? -1 : 1;
+	return icf_vrow_by_all(a, b);
+}
+
+/* Sorts the rows of one unit.  They mostly are in order. */
+static void sort_unit(const struct icf_vrow **v, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (by_unit(&v[i - 1], &v[i]) > 0) {
+			qsort(v, n, sizeof *v, by_unit);
+			return;
+		}
+}
+
+struct elfrw_err *icf_vrows_gather(struct icf_vrow_refs *ret, const struct icf_vrows *const *list,
+				   size_t n, size_t units)
+{
+	size_t rows = 0, *end = calloc(units + 1, sizeof *end); /* of each unit's rows */
+	for (size_t k = 0; k < n && end; k++)
+		for (size_t i = 0; i < list[k]->v.len; i++)
+			end[list[k]->v.data[i].unit]++;
+	for (size_t u = 0; u < units && end; u++) {
+		const size_t here = end[u];
+		end[u] = rows;
+		rows += here;
+	}
+	if (!end || !VEC_RESERVE(&ret->v, rows)) {
+		free(end);
+		return &elfrw_err_nomem;
+	}
+	ret->v.len = rows;
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < list[k]->v.len; i++)
+			ret->v.data[end[list[k]->v.data[i].unit]++] = &list[k]->v.data[i];
+	for (size_t u = 0, from = 0; u < units && rows; from = end[u++])
+		sort_unit(ret->v.data + from, end[u] - from);
+	free(end);
+	return NULL;
 }
 
 const char *icf_vrow_show(const struct icf_vrow *r, char buf[400])

@@ -8,6 +8,8 @@ void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r);
 /* The same, with a full file name that outlives the handle: units differ in the base of their
  * names. */
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r);
+/* The same for all rows of MORE, which are no longer there. */
+void icf_vrows_keep_all(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrows *more);
 /* The full name of FILE of the current unit, owned by D->names; NULL: no memory. */
 const char *icf_vrows_whole(struct icf_vdebug *d, const char *file);
 /* All rows in libdw's order; false: there is no table. */
@@ -25,10 +27,9 @@ static inline bool icf_vlines_grouped(const struct icf_v *v, uint32_t u)
 }
 /* Compares all but the address. */
 int icf_vrow_cmp(const struct icf_vrow *a, const struct icf_vrow *b);
-/* For qsort: by address and all else; by address and place in the table; by unit and table. */
+/* For qsort: by address and all else; by address and place in the table. */
 int icf_vrow_by_all(const void *pa, const void *pb);
 int icf_vrow_by_address(const void *pa, const void *pb);
-int icf_vrow_by_unit(const void *pa, const void *pb);
 void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *));
 const char *icf_vrow_show(const struct icf_vrow *r, char buf[400]);
 

@@ -60,5 +60,5 @@ void icf_vline_own_close(struct icf_vline_own *own);
 /* Has OUT, where the note says that the rows of the folded function U are, its rows?  They are the
  * N rows at W, as the tables of IN have them, by table. */
 void icf_vline_own_check(struct icf_vdebug *d, struct icf_vline_own *own, uint32_t u,
-			 const struct icf_vrow *w, size_t n);
+			 const struct icf_vrow *const *w, size_t n);
 #endif
