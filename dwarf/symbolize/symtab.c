@@ -5,6 +5,7 @@
 #include "dwarf/symbolize/state.h"
 #include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 
 #define SCANS 4 /* questions before the table is sorted */
 
@@ -145,6 +146,21 @@ static void find_files(struct dwr_symtab *t)
 	t->has_files = true;
 }
 
+/* Most symbols are in code.  false: no memory. */
+static bool sort_entries(struct dwr_symtab *t)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+	for (uint32_t i = 1; i < t->image->n_sections; i++) {
+		const Elf64_Shdr *h = &t->image->section[i].hdr;
+		if (!(h->sh_flags & SHF_EXECINSTR) || !h->sh_size)
+			continue;
+		lo = h->sh_addr < lo ? h->sh_addr : lo;
+		hi = h->sh_addr > hi ? h->sh_addr + h->sh_size : hi;
+	}
+	return elfrw_sort_numbers(t->entry.data, t->entry.len, sizeof *t->entry.data, lo, hi,
+				  by_address);
+}
+
 static bool sort_table(struct dwr_symtab *t)
 {
 	for (size_t i = 1; i < t->n; i++) {
@@ -158,8 +174,10 @@ static bool sort_table(struct dwr_symtab *t)
 		}
 		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name, false };
 	}
-	if (t->entry.len)
-		qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
+	if (!sort_entries(t)) {
+		t->entry.len = 0;
+		return false;
+	}
 	size_t n = 0;
 	for (size_t i = 0; i < t->entry.len; i++) {
 		bool several = n && t->entry.data[n - 1].address == t->entry.data[i].address;
