@@ -15,10 +15,6 @@ struct entry {
 	bool several; /* other symbols have the address */
 };
 
-struct by_name {
-	uint32_t hash, index;
-};
-
 struct dwr_symtab {
 	const struct elfrw_image *image; /* borrowed; NULL: no table */
 	uint32_t shndx;
@@ -27,7 +23,7 @@ struct dwr_symtab {
 	bool sorted;
 	VEC(struct entry) entry; /* one for each address, ascending */
 	unsigned asked_name;
-	VEC(struct by_name) name;    /* sorted by hash, then index; empty: not made */
+	VEC(uint64_t) name;          /* of hash << 32 | index, ascending; empty: not made */
 	uint32_t file_from, file_to; /* last known symbol of the file of each STT_FILE symbol */
 	const char *file;
 	VEC(uint32_t) files; /* the STT_FILE symbols, when has_files */
@@ -334,30 +330,25 @@ static uint32_t hash_of(const char *s, size_t n)
 	return h;
 }
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct by_name *x = a, *y = b;
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
 static void sort_names(struct dwr_symtab *t)
 {
 	for (size_t i = 1; i < t->n; i++) {
 		Elf64_Sym s = get(t, i);
 		if (!counts(t, &s))
 			continue;
-		struct by_name *e = VEC_PUSH(&t->name);
+		uint64_t *e = VEC_PUSH(&t->name);
 		if (!e) {
 			VEC_FREE(&t->name);
 			return;
 		}
 		const char *name = name_of(t, s.st_name);
-		*e = (struct by_name){ hash_of(name, strlen(name)), (uint32_t)i };
+		*e = (uint64_t)hash_of(name, strlen(name)) << 32 | i;
 	}
-	if (t->name.len)
-		qsort(t->name.data, t->name.len, sizeof *t->name.data, by_hash);
+	if (!elfrw_sort_numbers(t->name.data, t->name.len, sizeof *t->name.data, 0, UINT64_MAX,
+				elfrw_u64_order)) {
+		VEC_FREE(&t->name);
+		return;
+	}
 	if (!t->has_files)
 		find_files(t);
 }
@@ -366,13 +357,13 @@ static void sort_names(struct dwr_symtab *t)
 static size_t find_name(const struct dwr_symtab *t, const char *name, size_t len, size_t i)
 {
 	uint32_t hash = hash_of(name, len);
-	const struct by_name *e = t->name.data;
-	size_t lo = LOWER_BOUND(0, t->name.len, mid,
-				e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
-	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
-		Elf64_Sym s = get(t, t->name.data[lo].index);
+	const uint64_t *e = t->name.data;
+	size_t lo = LOWER_BOUND(0, t->name.len, mid, e[mid] < ((uint64_t)hash << 32 | i));
+	for (; lo < t->name.len && e[lo] >> 32 == hash; lo++) {
+		const uint32_t index = (uint32_t)e[lo];
+		Elf64_Sym s = get(t, index);
 		if (is_named(t, &s, name, len))
-			return t->name.data[lo].index;
+			return index;
 	}
 	return t->n;
 }

@@ -159,8 +159,10 @@ static struct elfrw_err *run(struct icf_v *v)
 	forget(v);
 	STEP(icf_v_check_data(v));
 	icf_v_check_bare(v);
+	forget(v);
 	icf_v_check_maps(v);
 	icf_v_check_astray(v);
+	forget(v);
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
 	STEP(icf_v_check_unreached(v));

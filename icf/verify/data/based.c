@@ -237,8 +237,9 @@ void icf_v_check_bare(struct icf_v *v)
 	for (uint32_t i = 1; i < c->in.n_sections; i++) {
 		const struct elfrw_section *s = &c->in.section[i];
 		const struct words w = { s->data, s->hdr.sh_addr, s->hdr.sh_size };
-		for (uint64_t off = -w.at & 3; holds_words(s) && off <= w.size && w.size - off >= 4;
-		     off += 4) {
+		if (!holds_words(s))
+			continue;
+		for (uint64_t off = -w.at & 3; off <= w.size && w.size - off >= 4; off += 4) {
 			const uint64_t word = word_at(&w, off), own = w.at + off;
 			/* The distance to code behind the data is small, as most numbers are. */
 			if (word >> 63 && own + word - c->lo < size && lone &&

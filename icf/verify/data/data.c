@@ -1,6 +1,7 @@
 /* data.c: the data of both files is equal to the last byte, except for words that refer to code.
  * Each of these must refer to the image of its old target. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -154,8 +155,11 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 							   v->words.word.data[w].target) };
 		}
 	v->log.checked[ICF_VC_TABLE] += e.len;
-	if (e.len)
-		qsort(e.data, e.len, sizeof *e.data, entry_order);
+	if (!elfrw_sort_numbers(e.data, e.len, sizeof *e.data, v->claim.lo, v->claim.hi,
+				entry_order)) {
+		VEC_FREE(&e);
+		return &elfrw_err_nomem;
+	}
 	uint32_t unit = ICF_V_NONE;
 	uint64_t pos = 0;
 	for (size_t i = 0; i < e.len; i++) {

@@ -11,6 +11,7 @@
  * purpose, not even where the answer is the same lines of code (which symbols name vtables, which
  * words lead to code): a mistake there must not be repeated here. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/state.h"
@@ -158,13 +159,9 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 				false));
 		}
 	}
-	bool sorted = true;
-	for (size_t i = 1; i < v->words.dynreloc.len && sorted; i++)
-		sorted = dynreloc_order(&v->words.dynreloc.data[i - 1],
-					&v->words.dynreloc.data[i]) <= 0;
-	if (!sorted)
-		qsort(v->words.dynreloc.data, v->words.dynreloc.len, sizeof *v->words.dynreloc.data,
-		      dynreloc_order);
+	if (!elfrw_sort_runs(v->words.dynreloc.data, v->words.dynreloc.len,
+			     sizeof *v->words.dynreloc.data, dynreloc_order))
+		return &elfrw_err_nomem;
 	for (size_t i = 0; i < v->words.dynreloc.len; i++) {
 		const struct icf_vdynreloc *d = &v->words.dynreloc.data[i];
 		if ((d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) ||
@@ -372,7 +369,9 @@ struct elfrw_err *icf_v_sort_words(struct icf_v *v)
 {
 	if (!v->words.word.len)
 		return NULL;
-	qsort(v->words.word.data, v->words.word.len, sizeof *v->words.word.data, word_order);
+	if (!elfrw_sort_runs(v->words.word.data, v->words.word.len, sizeof *v->words.word.data,
+			     word_order))
+		return &elfrw_err_nomem;
 	size_t n = 1;
 	for (size_t i = 1; i < v->words.word.len; i++)
 		if (word_order(&v->words.word.data[n - 1], &v->words.word.data[i]) != 0)

@@ -11,6 +11,7 @@
  * Cost: a look at each unit's header and each symbol.  Line programs are walked only if they have
  * more bytes than rows are allowed. */
 #include "icf/verify/debug/debug.h"
+#include "elfrw/base/sort.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/lines/program.h"
 #include <dwarf.h>
@@ -85,12 +86,6 @@ static struct elfrw_err *bound_lines(const struct icf_vdwarf *f, const char *pat
 	return NULL;
 }
 
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* The size of the table of abbreviations at R, counted up to MOST (DWARF 5, section 7.5.3). */
 static uint64_t table_size(struct elfrw_rbuf r, uint64_t most)
 {
@@ -141,7 +136,7 @@ static struct elfrw_err *bound_abbrevs(const struct icf_vdwarf *f, const char *p
 					? NULL
 					: &elfrw_err_nomem;
 	if (at.len)
-		qsort(at.data, at.len, sizeof *at.data, number_order);
+		qsort(at.data, at.len, sizeof *at.data, elfrw_u64_order);
 	uint64_t total = 0;
 	for (size_t i = 0, k; i < at.len && !err; i = k) {
 		for (k = i; k < at.len && at.data[k] == at.data[i]; k++)
@@ -179,8 +174,11 @@ static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, 
 			return &elfrw_err_nomem;
 		}
 	}
-	if (at.len)
-		qsort(at.data, at.len, sizeof *at.data, number_order);
+	if (!elfrw_sort_numbers(at.data, at.len, sizeof *at.data, 0, t->hdr.sh_size,
+				elfrw_u64_order)) {
+		VEC_FREE(&at);
+		return &elfrw_err_nomem;
+	}
 	uint64_t total = 0, end = 0; /* the next NUL */
 	for (size_t i = 0; i < at.len; i++) {
 		if (at.data[i] >= end) {
