@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define PART 256 /* units */
+#define KEPT 64  /* parts whose pages are kept in memory */
 
 static struct elfrw_err *check_part(void *arg, size_t p)
 {
@@ -29,6 +30,11 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	part->log.max = job->v->log.max;
 	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->claim.unit.len; i++)
 		icf_vcode_unit(job, part, i, &job->v->claim.unit.data[i]);
+	/* Other parts are elsewhere; what a thread still needs is read again. */
+	if (p % KEPT == KEPT - 1) {
+		elfrw_image_forget(&job->v->claim.in);
+		elfrw_image_forget(&job->v->claim.out);
+	}
 	return part->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
