@@ -203,7 +203,7 @@ static struct elfrw_err *resolve(const struct job *job)
 
 static struct elfrw_err *find_tables(const struct job *job)
 {
-	ELFRW_TRY(icf_find_tables(&job->run->prog));
+	ELFRW_TRY(icf_find_tables(&job->run->prog, job->opt->threads));
 	icf_pin_constants(&job->run->prog);
 	ELFRW_TRY(icf_pin_tagged(&job->run->prog));
 	return icf_pin_halves(&job->run->prog);

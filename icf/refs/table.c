@@ -509,7 +509,7 @@ static struct elfrw_err *make_tables(struct maker *m)
 	return NULL;
 }
 
-struct elfrw_err *icf_find_tables(struct icf_program *prog)
+struct elfrw_err *icf_find_tables(struct icf_program *prog, unsigned threads)
 {
 	struct icf_bases b = { 0 };
 	struct marks marks = { 0 };
@@ -533,7 +533,7 @@ struct elfrw_err *icf_find_tables(struct icf_program *prog)
 		icf_bits_deinit(&m.entered);
 	}
 	if (!err)
-		err = icf_check_tables(prog, &b, &ask);
+		err = icf_check_tables(prog, &b, &ask, threads);
 	icf_asker_deinit(&ask);
 	VEC_FREE(&marks.v);
 	VEC_FREE(&b.v);

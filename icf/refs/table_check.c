@@ -4,109 +4,12 @@
  * Neither is a run whose fields also lead to instructions in other units when counted from their
  * own places, unless a jump goes through the run.  A field that no table explains may be a distance
  * from anything in its section: it stays as it is, and all its possible targets in code are pinned.
- *
- * Cost: the entries are sorted, and each unit that an entry leads into is decoded once more, up to
- * the last entry. */
+ */
 #include "elfrw/base/search.h"
-#include "elfrw/base/sort.h"
 #include "icf/refs/pool.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
-#include <string.h>
-
-/* What an entry means. */
-struct entry {
-	uint64_t target;
-	uint32_t field, unit; /* into dataref */
-	bool own; /* counted from its own place, which leads to another unit than counted from the
-		     table's start */
-};
-
-struct entries {
-	VEC(struct entry) v;
-};
-
-/* Observations about a table. */
-#define ASTRAY 1 /* an entry leads elsewhere than to an instruction */
-#define NOT_OWN                                                                                    \
-	2           /* a field, counted from its own place, leads elsewhere than to an instruction \
-		     */
-#define AMBIGUOUS 4 /* its fields lead to other units when counted from their own places */
-
-static int entry_order(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	return x->target < y->target ? -1 : x->target > y->target;
-}
-
-static struct elfrw_err *push(struct entries *e, uint64_t target, size_t field, uint32_t unit,
-			      bool own)
-{
-	struct entry *slot = VEC_PUSH(&e->v);
-	if (!slot)
-		return &elfrw_err_nomem;
-	*slot = (struct entry){ target, (uint32_t)field, unit, own };
-	return NULL;
-}
-
-/* The target of entry D if its distance counts from its own place. */
-static uint64_t own_target(const struct icf_program *prog, const struct icf_dataref *d)
-{
-	return d->target + (d->place - prog->table.data[d->table].base);
-}
-
-/* What the fields of all tables mean, in the order of the targets. */
-static struct elfrw_err *collect(const struct icf_program *prog, struct entries *e, uint8_t *seen)
-{
-	for (size_t i = 0; i < prog->dataref.len; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table == ICF_NONE)
-			continue;
-		ELFRW_TRY(push(e, d->target, i, d->unit, false));
-		if (d->kind != ICF_DATA_ENTRY || prog->inferred)
-			continue;
-		uint64_t own = own_target(prog, d);
-		uint32_t unit = icf_unit_at(prog, own);
-		if (unit == ICF_NONE)
-			seen[d->table] |= NOT_OWN;
-		else if (unit != d->unit)
-			seen[d->table] |= AMBIGUOUS;
-		if (unit != ICF_NONE)
-			ELFRW_TRY(push(e, own, i, unit, true));
-	}
-	bool ok =
-		!e->v.len ||
-		elfrw_sort_numbers(e->v.data, e->v.len, sizeof *e->v.data, prog->exec.data[0].start,
-				   prog->exec.data[prog->exec.len - 1].end, entry_order);
-	return ok ? NULL : &elfrw_err_nomem;
-}
-
-/* Decodes unit K, into which entries *AT and following lead, and marks those that do not lead to an
- * instruction. */
-static void look_into(const struct icf_program *prog, uint32_t k, const struct entries *e,
-		      size_t *at, uint8_t *seen)
-{
-	const struct icf_unit *u = &prog->unit.data[k];
-	const uint8_t *code = icf_unit_bytes(prog, u);
-	uint64_t pos = u->start;
-	for (; *at < e->v.len && e->v.data[*at].unit == k && e->v.data[*at].target < u->end;
-	     ++*at) {
-		const struct entry *x = &e->v.data[*at];
-		struct elfrw_insn in;
-		if (u->kind == ICF_UNIT_OPAQUE)
-			continue;
-		while (pos < x->target) {
-			unsigned len =
-				prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
-			if (!len)
-				break;
-			pos += len;
-		}
-		if (pos != x->target || icf_in_literals(prog, x->target))
-			seen[prog->dataref.data[x->field].table] |= x->own ? NOT_OWN : ASTRAY;
-	}
-}
 
 /* A word may lead to VA.  If literals are there, they may be code: they stay with all that they
  * could lead to. */
@@ -139,30 +42,20 @@ static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf
 			   (unsigned long long)d->place, (unsigned long long)d->target);
 }
 
-static struct elfrw_err *look_at(struct icf_program *prog, uint8_t *seen)
+/* Refuses a table that must be one and is not. */
+static struct elfrw_err *look_at(struct icf_program *prog, struct icf_entries *e, unsigned threads,
+				 atomic_uchar *seen)
 {
-	struct entries e = { 0 };
-	struct elfrw_err *err = collect(prog, &e, seen);
-	for (size_t i = 0; i < e.v.len && !err;) {
-		uint32_t k = e.v.data[i].unit;
-		/* The entry of an impossible case. */
-		if (k != ICF_NONE && e.v.data[i].target == prog->unit.data[k].end)
-			i++;
-		else if (k != ICF_NONE)
-			look_into(prog, k, &e, &i, seen);
-		else
-			seen[prog->dataref.data[e.v.data[i++].field].table] |= ASTRAY;
+	ELFRW_TRY(icf_look_at_entries(prog, threads, e, seen));
+	for (size_t i = 0; i < e->v.len; i++)
+		if (!e->v.data[i].own)
+			pin_literals(prog, e->v.data[i].target);
+	for (size_t i = 0; i < e->v.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[e->v.data[i].field];
+		if (seen[d->table] & ICF_TABLE_ASTRAY)
+			ELFRW_TRY(refuse(prog, d));
 	}
-	for (size_t i = 0; i < e.v.len; i++)
-		if (!e.v.data[i].own)
-			pin_literals(prog, e.v.data[i].target);
-	for (size_t i = 0; i < e.v.len && !err; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[e.v.data[i].field];
-		if (seen[d->table] & ASTRAY)
-			err = refuse(prog, d);
-	}
-	VEC_FREE(&e.v);
-	return err;
+	return NULL;
 }
 
 /* Does a function that refers to the table at BASE jump through all of its N entries? */
@@ -188,7 +81,7 @@ static void unmake(struct icf_program *prog, const struct icf_bases *b, struct i
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct icf_dataref *d = &prog->dataref.data[t->entry + i];
 		if (d->kind == ICF_DATA_ENTRY) {
-			d->target = own_target(prog, d);
+			d->target = icf_own_target(prog, d);
 			d->kind = ICF_DATA_DISTANCE;
 		}
 		d->unit = icf_unit_at(prog, d->target);
@@ -277,16 +170,17 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 }
 
 struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b,
-				   struct icf_asker *ask)
+				   struct icf_asker *ask, unsigned threads)
 {
-	uint8_t *seen = calloc(prog->table.len + 1, 1);
-	if (!seen)
-		return &elfrw_err_nomem;
-	struct elfrw_err *err = look_at(prog, seen);
+	struct icf_entries e = { 0 };
+	atomic_uchar *seen = calloc(prog->table.len + 1, sizeof *seen);
+	struct elfrw_err *err = seen ? look_at(prog, &e, threads, seen) : &elfrw_err_nomem;
+	VEC_FREE(&e.v);
 	for (size_t i = 0; i < prog->table.len && !err; i++) {
 		struct icf_table *t = &prog->table.data[i];
-		bool good = !(seen[i] & ASTRAY);
-		if (good && (seen[i] & (AMBIGUOUS | NOT_OWN)) == AMBIGUOUS)
+		bool good = !(seen[i] & ICF_TABLE_ASTRAY);
+		if (good &&
+		    (seen[i] & (ICF_TABLE_AMBIGUOUS | ICF_TABLE_NOT_OWN)) == ICF_TABLE_AMBIGUOUS)
 			err = is_used(ask, b, t->base, t->n, &good);
 		if (!good && !err)
 			unmake(prog, b, t);

@@ -22,9 +22,12 @@
  * All that is found stays where it is; the words are never written.  Cost: one pass over the data;
  * for each word that is left, the names close before it; and for each pair of data addresses in a
  * unit, the few words at one of them. */
+#include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/bare/state.h"
 #include <stdlib.h>
+
+#define PIECE (256 << 10) /* bytes of data that a thread looks at in turn */
 
 /* Does WORD lead into the code from some address of R? */
 static bool leads_from(const struct icf_based *b, const struct icf_range *r, uint64_t word)
@@ -42,7 +45,7 @@ static bool may_lead(const struct icf_based *b, uint64_t place, uint64_t word)
 }
 
 /* Something else explains a byte of the word at PLACE: a jump table, a relocation.  *NEXT and *SET,
- * which begin as 0, move on with the places. */
+ * which begin where some may hold the first place, move on with the places. */
 static bool is_explained(const struct icf_based *b, uint64_t place, size_t *next, size_t *set)
 {
 	const struct icf_program *prog = b->prog;
@@ -58,16 +61,49 @@ static bool is_explained(const struct icf_based *b, uint64_t place, size_t *next
 	return *next < prog->dataref.len && d[*next].place < place + 4;
 }
 
-static struct elfrw_err *find_words(struct icf_based *b, const struct elfrw_section *s,
-				    unsigned step)
+/* A stretch of a section, from one offset up to another. */
+struct piece {
+	const struct elfrw_section *s;
+	uint64_t from, to;
+	VEC(struct icf_bare) word;
+};
+
+struct search {
+	const struct icf_based *b;
+	VEC(struct piece) piece;
+};
+
+static struct elfrw_err *cut(struct search *search, const struct elfrw_section *s)
 {
-	const uint64_t size = s->hdr.sh_size, va = s->hdr.sh_addr;
-	size_t next = 0, set = 0;
-	for (uint64_t off = -va & (step - 1u); off <= size && size - off >= 4; off += step) {
-		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
+	for (uint64_t from = 0; from < s->hdr.sh_size; from += PIECE) {
+		struct piece *p = VEC_PUSH(&search->piece);
+		if (!p)
+			return &elfrw_err_nomem;
+		p->s = s;
+		p->from = from;
+		p->to = s->hdr.sh_size - from > PIECE ? from + PIECE : s->hdr.sh_size;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *find_words(void *arg, size_t i)
+{
+	const struct search *search = arg;
+	const struct icf_based *b = search->b;
+	const struct icf_program *prog = b->prog;
+	struct piece *p = &search->piece.data[i];
+	const unsigned step = icf_bare_unit(b);
+	const uint64_t va = p->s->hdr.sh_addr, first = va + p->from;
+	size_t next = LOWER_BOUND(0, prog->dataref.len, mid,
+				  prog->dataref.data[mid].place + 8 <= first),
+	       set = LOWER_BOUND(0, prog->dynreloc.len, mid,
+				 prog->dynreloc.data[mid].place + 8 <= first);
+	for (uint64_t off = p->from + (-first & (step - 1u));
+	     off < p->to && p->s->hdr.sh_size - off >= 4; off += step) {
+		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(p->s->data + off);
 		if (!may_lead(b, va + off, word) || is_explained(b, va + off, &next, &set))
 			continue;
-		struct icf_bare *slot = VEC_PUSH(&b->word);
+		struct icf_bare *slot = VEC_PUSH(&p->word);
 		if (!slot)
 			return &elfrw_err_nomem;
 		*slot = (struct icf_bare){ va + off, word };
@@ -81,20 +117,32 @@ static int place_order(const void *x, const void *y)
 	return a->place < c->place ? -1 : a->place > c->place;
 }
 
-static struct elfrw_err *find_all_words(struct icf_based *b)
+static struct elfrw_err *find_all_words(struct icf_based *b, unsigned threads)
 {
 	const struct elfrw_image *img = b->prog->img;
-	for (uint32_t i = 1; i < img->n_sections; i++)
-		b->bytes += icf_holds_data(&img->section[i]) ? img->section[i].hdr.sh_size : 0;
-	for (uint32_t i = 1; i < img->n_sections; i++)
-		if (icf_holds_data(&img->section[i]))
-			ELFRW_TRY(find_words(b, &img->section[i], icf_bare_unit(b)));
+	struct search search = { .b = b };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
+		if (!icf_holds_data(&img->section[i]))
+			continue;
+		b->bytes += img->section[i].hdr.sh_size;
+		err = cut(&search, &img->section[i]);
+	}
+	if (!err)
+		err = elfrw_parallel(threads, search.piece.len, find_words, &search);
 	bool sorted = true;
+	for (size_t i = 0; i < search.piece.len; i++) {
+		struct piece *p = &search.piece.data[i];
+		if (!err && !VEC_APPEND(&b->word, p->word.data, p->word.len))
+			err = &elfrw_err_nomem;
+		VEC_FREE(&p->word);
+	}
+	VEC_FREE(&search.piece);
 	for (size_t i = 1; i < b->word.len; i++)
 		sorted &= b->word.data[i - 1].place < b->word.data[i].place;
 	if (!sorted)
 		qsort(b->word.data, b->word.len, sizeof *b->word.data, place_order);
-	return NULL;
+	return err;
 }
 
 struct elfrw_err *icf_infer_bare(struct icf_program *prog, const struct icf_data_map *map,
@@ -108,7 +156,7 @@ struct elfrw_err *icf_infer_bare(struct icf_program *prog, const struct icf_data
 	b.hi = prog->exec.data[prog->exec.len - 1].end;
 	struct elfrw_err *err = icf_bare_find_bases(&b);
 	if (!err)
-		err = find_all_words(&b);
+		err = find_all_words(&b, threads);
 	if (!err && b.word.len && !map) {
 		err = icf_data_map_init(prog, &own);
 		b.map = &own;
