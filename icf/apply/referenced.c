@@ -108,23 +108,57 @@ static void by_kept(const struct icf_program *prog, struct candidates *c)
 	}
 }
 
+#define BLOCK 4096 /* bytes of data that are first looked at together */
+
+/* Of the words that begin in the BLOCK bytes at P, is one below SPAN, with ADD added, and, if
+ * PLACE, its offset as well?  A loop that the compiler does four at a time. */
+static inline bool any_below(const uint8_t *p, uint32_t add, uint32_t span, bool place)
+{
+	uint32_t word[BLOCK / 4], any = 0;
+	for (uint32_t byte = 0; byte < 4; byte++) {
+		memcpy(word, p + byte, sizeof word);
+		for (uint32_t k = 0; k < BLOCK / 4; k++)
+			any |= word[k] + add + (place ? byte + 4 * k : 0) < span;
+	}
+	return any;
+}
+
+/* May one of the words that begin in the BLOCK bytes at P and VA refer to a candidate?  Only the
+ * low halves of addresses are looked at. */
+static bool may_refer(const struct candidates *c, bool pic, const uint8_t *p, uint64_t va)
+{
+	const uint32_t lo = (uint32_t)c->lo, span = (uint32_t)c->span;
+	return c->span > UINT32_MAX - 4 || any_below(p, (uint32_t)va - (lo - 4), span + 4, true) ||
+	       (!pic && any_below(p, -lo, span, false));
+}
+
 /* Without relocations: by words that may be a distance from their place or end, or an address. */
+static void by_words(const struct elfrw_section *s, bool pic, struct candidates *c)
+{
+	for (uint64_t off = 0, end; off + 4 <= s->hdr.sh_size; off = end) {
+		const bool whole = s->hdr.sh_size - off >= BLOCK + 4;
+		end = whole ? off + BLOCK : s->hdr.sh_size - 3;
+		if (whole && !may_refer(c, pic, s->data + off, s->hdr.sh_addr + off))
+			continue;
+		for (uint64_t at = off; at < end; at++) {
+			uint32_t w = elfrw_get32(s->data + at);
+			uint64_t to = s->hdr.sh_addr + at + (uint64_t)(int64_t)(int32_t)w;
+			refer(c, to);
+			refer(c, to + 4);
+			if (!pic)
+				refer(c, w);
+		}
+	}
+}
+
 static void by_data(const struct icf_program *prog, struct candidates *c)
 {
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t i = 1; i < img->n_sections && c->n; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
-		    s->hdr.sh_type != SHT_PROGBITS || !s->data || is_unwind(s) || is_note(s))
-			continue;
-		for (uint64_t off = 0; off + 4 <= s->hdr.sh_size; off++) {
-			uint32_t w = elfrw_get32(s->data + off);
-			uint64_t to = s->hdr.sh_addr + off + (uint64_t)(int64_t)(int32_t)w;
-			refer(c, to);
-			refer(c, to + 4);
-			if (!img->pic)
-				refer(c, w);
-		}
+		if ((s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & SHF_EXECINSTR) &&
+		    s->hdr.sh_type == SHT_PROGBITS && s->data && !is_unwind(s) && !is_note(s))
+			by_words(s, img->pic, c);
 	}
 }
 
