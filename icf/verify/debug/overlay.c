@@ -1,6 +1,7 @@
 /* overlay.c: what .debug_icfold keeps for the DIEs of functions that share their code: the places
  * of their entries, and the ranges in these. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "icf/verify/debug/overlay.h"
 #include <stdlib.h>
 
@@ -45,8 +46,13 @@ struct elfrw_err *icf_voverlay_read(struct icf_v *v, struct icf_voverlay **ret, 
 			*slot = (struct icf_voverlay){ e.die, r.unit, r.start, r.len };
 		}
 	}
-	if (list.len)
-		qsort(list.data, list.len, sizeof *list.data, overlay_order);
+	uint64_t last = 0;
+	for (size_t i = 0; i < list.len; i++)
+		last = list.data[i].die > last ? list.data[i].die : last;
+	if (!elfrw_sort_numbers(list.data, list.len, sizeof *list.data, 0, last, overlay_order)) {
+		VEC_FREE(&list);
+		return &elfrw_err_nomem;
+	}
 	*ret = list.data;
 	*n = list.len;
 	return NULL;

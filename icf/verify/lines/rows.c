@@ -1,4 +1,5 @@
 /* rows.c: the rows of a line table as libdw decodes them: stored, ordered and printed. */
+#include "elfrw/base/sort.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/names.h"
 #include "icf/verify/lines/state.h"
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MANY 4096 /* rows that are sorted by distribution */
 
 void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r)
 {
@@ -193,8 +196,17 @@ static bool is_sorted(const struct icf_vrow *v, size_t n, int (*cmp)(const void 
 
 void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
 {
-	if (!is_sorted(s->v.data, s->v.len, cmp))
-		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
+	struct icf_vrow *v = s->v.data;
+	const size_t n = s->v.len;
+	uint64_t lo = UINT64_MAX, hi = 0;
+	if (is_sorted(v, n, cmp))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		lo = v[i].addr < lo ? v[i].addr : lo;
+		hi = v[i].addr > hi ? v[i].addr : hi;
+	}
+	if (n < MANY || !elfrw_sort_numbers(v, n, sizeof *v, lo, hi, cmp))
+		qsort(v, n, sizeof *v, cmp);
 }
 
 static int by_unit(const void *pa, const void *pb)
