@@ -34,6 +34,7 @@ BELOW = {
     "icf/infer/run": ["icf/infer"],
     "icf/infer/sums": ["icf/infer"],
     "icf/refs": ["icf/infer"],
+    "icf/refs/table": ["icf/refs"],
     "icf/fold/unused": ["icf/refs"],
     "icf/fold": ["icf/refs", "icf/fold/unused"],
     "icf/apply": ["icf/fold", "dwarf/rewrite"],

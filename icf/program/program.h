@@ -148,7 +148,7 @@ enum icf_data_kind {
 	ICF_DATA_DISTANCE, /* a distance, and only the code that reads it knows from where; the
 			      target is counted from the field's own place */
 	ICF_DATA_ENTRY,    /* a distance to the target from the start of the field's jump table
-			      (refs/table.c) */
+			      (refs/table/table.c) */
 	ICF_DATA_OFFSET,   /* a distance to a function that its relocation's symbol names, from
 			      anywhere, or to a trap, from its own place */
 };
@@ -424,9 +424,10 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads); /* re
 /* Pins the units that are not understood, and all that they may refer to. */
 struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads); /* refs/reach.c */
 /* Pins the functions whose addresses seem to hold a tag, and what lies there. */
-struct elfrw_err *icf_pin_tagged(struct icf_program *prog);                    /* refs/tagged.c */
-struct elfrw_err *icf_find_pads(struct icf_program *prog);                     /* refs/pads.c */
-struct elfrw_err *icf_find_tables(struct icf_program *prog, unsigned threads); /* refs/table.c */
+struct elfrw_err *icf_pin_tagged(struct icf_program *prog); /* refs/tagged.c */
+struct elfrw_err *icf_find_pads(struct icf_program *prog);  /* refs/pads.c */
+struct elfrw_err *icf_find_tables(struct icf_program *prog,
+				  unsigned threads); /* refs/table/table.c */
 /* Pins the code that halves of addresses could name in a way that is not known. */
 struct elfrw_err *icf_pin_halves(struct icf_program *prog); /* refs/pair.c */
 /* Pins the code whose addresses are put into registers part by part. */

@@ -1,7 +1,7 @@
 /* pool_named.c: do other things than code and relocations name the literals of a unit?
  *
  * The entry point, the dynamic section, words of data and exception tables could.  Control may come
- * from there, so what they name may be code.  Jump tables: table_check.c.
+ * from there, so what they name may be code.  Jump tables: table/check.c.
  *
  * Cost: nothing without such units; else linear in the exception tables and the words of data. */
 #include "icf/refs/pool.h"
@@ -71,7 +71,7 @@ struct elfrw_err *icf_check_pools(struct icf_program *prog)
 		return NULL;
 	lead(prog, prog->img->ehdr.e_entry);
 	lead_from_dynamic(prog);
-	/* What distances count from is known later (table_check.c). */
+	/* What distances count from is known later (table/check.c). */
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE)
 			lead(prog, prog->dataref.data[i].target);

@@ -137,33 +137,37 @@ static void unmake(struct icf_v *v)
 	}
 }
 
-/* Every entry must lead to an instruction; otherwise the tables were not read as the code reads
- * them. */
-static struct elfrw_err *check_entries(struct icf_v *v)
+struct entries {
+	VEC(struct entry) v;
+};
+
+/* The entries of all tables, by target. */
+static struct elfrw_err *find_entries(const struct icf_v *v, struct entries *e)
 {
-	VEC(struct entry) e = { 0 };
 	for (size_t t = 0; t < v->words.table.len; t++)
 		for (uint32_t k = 0; k < v->words.table.data[t].n; k++) {
-			uint32_t w = v->words.table.data[t].word + k;
-			struct entry *slot = VEC_PUSH(&e);
-			if (!slot) {
-				VEC_FREE(&e);
+			const uint32_t w = v->words.table.data[t].word + k;
+			const uint64_t to = v->words.word.data[w].target;
+			struct entry *slot = VEC_PUSH(&e->v);
+			if (!slot)
 				return &elfrw_err_nomem;
-			}
-			*slot = (struct entry){ v->words.word.data[w].target, w,
-						icf_v_find(&v->claim,
-							   v->words.word.data[w].target) };
+			*slot = (struct entry){ to, w, icf_v_find(&v->claim, to) };
 		}
-	v->log.checked[ICF_VC_TABLE] += e.len;
-	if (!elfrw_sort_numbers(e.data, e.len, sizeof *e.data, v->claim.lo, v->claim.hi,
-				entry_order)) {
-		VEC_FREE(&e);
-		return &elfrw_err_nomem;
-	}
+	return elfrw_sort_numbers(e->v.data, e->v.len, sizeof *e->v.data, v->claim.lo, v->claim.hi,
+				  entry_order)
+		       ? NULL
+		       : &elfrw_err_nomem;
+}
+
+/* Every entry must lead to an instruction; otherwise the tables were not read as the code reads
+ * them. */
+static void check_entries(struct icf_v *v, const struct entries *e)
+{
+	v->log.checked[ICF_VC_TABLE] += e->v.len;
 	uint32_t unit = ICF_V_NONE;
 	uint64_t pos = 0;
-	for (size_t i = 0; i < e.len; i++) {
-		struct entry *x = &e.data[i];
+	for (size_t i = 0; i < e->v.len; i++) {
+		const struct entry *x = &e->v.data[i];
 		if (x->unit == ICF_V_NONE) {
 			uint32_t u = icf_v_find_end(&v->claim, x->target);
 			if (u == ICF_V_NONE)
@@ -198,8 +202,6 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 			astray(v, &v->words.table.data[v->words.word.data[x->word].table],
 			       &v->words.word.data[x->word], "an instruction", "the middle of one");
 	}
-	VEC_FREE(&e);
-	return NULL;
 }
 
 /* Do the entries A of unit X and B of unit Y lead to the same place of the two?  The case for the
@@ -245,7 +247,12 @@ static void check_pairs(struct icf_v *v)
 
 struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 {
-	ELFRW_TRY(check_entries(v));
+	struct entries e = { 0 };
+	struct elfrw_err *err = find_entries(v, &e);
+	if (!err)
+		check_entries(v, &e);
+	VEC_FREE(&e.v);
+	ELFRW_TRY(err);
 	unmake(v);
 	for (size_t i = 0; i < v->words.word.len && v->run.len; i++)
 		if (v->words.word.data[i].table == ICF_V_NONE &&

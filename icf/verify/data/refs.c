@@ -7,7 +7,7 @@
  * from there to the next such address, or to where it must end (ends.c).  This reading is checked,
  * too: each entry must lead to an instruction.
  *
- * icf/refs/dataref.c and icf/refs/table.c ask the same questions.  Nothing is shared with them, on
+ * icf/refs/dataref.c and icf/refs/table/ ask the same questions.  Nothing is shared with them, on
  * purpose, not even where the answer is the same lines of code (which symbols name vtables, which
  * words lead to code): a mistake there must not be repeated here. */
 #include "elfrw/base/search.h"

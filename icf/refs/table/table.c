@@ -8,7 +8,7 @@
  * data or place that data points to, or the end of the section: what begins there counts from
  * elsewhere.  Its entries lead into the function that reads it or into its cold part.  If
  * no symbol distinguishes the cold part from another function, the jump through the table must be
- * found (infer/ask.c).  table_check.c checks the entries' targets and the fields that no table
+ * found (infer/ask.c).  check.c checks the entries' targets and the fields that no table
  * explains.
  *
  * A table that only one function reads, and whose entries lead into units (the function or its cold
@@ -19,7 +19,7 @@
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
-#include "icf/refs/table.h"
+#include "icf/refs/table/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>

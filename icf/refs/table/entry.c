@@ -1,4 +1,4 @@
-/* table_entry.c: what the entries of all jump tables lead to.
+/* entry.c: what the entries of all jump tables lead to.
  *
  * Cost: the entries are sorted, and each unit that an entry leads into is decoded once more, up to
  * the last entry; several threads share this. */
@@ -7,7 +7,7 @@
 #include "elfrw/base/sort.h"
 #include "icf/program/unit.h"
 #include "icf/refs/pool.h"
-#include "icf/refs/table.h"
+#include "icf/refs/table/table.h"
 #include <stdlib.h>
 
 #define PER 8192 /* entries, or fields of data, that a thread takes in turn */

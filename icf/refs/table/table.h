@@ -1,6 +1,6 @@
 /* table.h: shared by the files that find jump tables. */
-#ifndef ICF_REFS_TABLE_H
-#define ICF_REFS_TABLE_H
+#ifndef ICF_REFS_TABLE_TABLE_H
+#define ICF_REFS_TABLE_TABLE_H
 #include "icf/infer/ask.h"
 #include <stdatomic.h>
 
@@ -37,7 +37,7 @@ enum {
 };
 
 /* What the entries of all tables mean, by target, in RET, which is empty; and what is seen of each
- * table, in SEEN, which is zero.  table_entry.c. */
+ * table, in SEEN, which is zero.  entry.c. */
 struct elfrw_err *icf_look_at_entries(const struct icf_program *prog, unsigned threads,
 				      struct icf_entries *ret, atomic_uchar *seen);
 
@@ -46,7 +46,7 @@ uint64_t icf_own_target(const struct icf_program *prog, const struct icf_dataref
 
 /* Removes the tables whose entries lead elsewhere than to instructions, and pins the possible
  * targets of fields that no table explains.  Error: entries hold addresses, or nothing has
- * relocations; the program is then not understood.  table_check.c. */
+ * relocations; the program is then not understood.  check.c. */
 struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b,
 				   struct icf_asker *ask, unsigned threads);
 #endif

@@ -1,4 +1,4 @@
-/* table_check.c: are the jump tables real, and what else could distances in data mean?
+/* check.c: are the jump tables real, and what else could distances in data mean?
  *
  * Every entry must lead to an instruction.  A run of distances whose entries do not is no table.
  * Neither is a run whose fields also lead to instructions in other units when counted from their
@@ -7,7 +7,7 @@
  */
 #include "elfrw/base/search.h"
 #include "icf/refs/pool.h"
-#include "icf/refs/table.h"
+#include "icf/refs/table/table.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 
