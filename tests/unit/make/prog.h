@@ -51,7 +51,7 @@ static inline struct elfrw_err *tp_stages(struct tp *t)
 	ELFRW_TRY(icf_infer_refs(p, 1));
 	ELFRW_TRY(icf_glue_units(p));
 	ELFRW_TRY(icf_resolve(p, 1));
-	return icf_find_tables(p);
+	return icf_find_tables(p, 1);
 }
 
 static inline void tp_close(struct tp *t)
