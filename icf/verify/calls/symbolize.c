@@ -103,6 +103,16 @@ static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
 	return buf;
 }
 
+/* Adds the frame's DIE to its text. */
+static void show_die(const struct dwr_sym_frame *f, char *buf, size_t size)
+{
+	const size_t n = strlen(buf);
+	if (f->die == DWR_SYM_NO_DIE)
+		snprintf(buf + n, size - n, ", of no DIE");
+	else
+		snprintf(buf + n, size - n, ", of DIE 0x%llx", ICF_VX(f->die));
+}
+
 /* How to compare a place. */
 struct how {
 	bool lines;  /* file, line, DIE */
@@ -155,11 +165,17 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	if (same)
 		return true;
 	i -= i != 0;
+	const struct dwr_sym_frame *want = i < a->len ? &a->data[i] : NULL,
+				   *have = i < b->len ? &b->data[i] : NULL;
+	const char *expected = show(want, x, sizeof x), *found = show(have, y, sizeof y);
+	if (want && have && strcmp(x, y) == 0) {
+		show_die(want, x, sizeof x);
+		show_die(have, y, sizeof y);
+	}
 	uint64_t old = v->claim.unit.data[u].old + off, new = v->claim.unit.data[u].body + off;
 	icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "%s: %s (0x%llx -> 0x%llx): expected %s, found %s",
-		     what, icf_v_where(&v->claim, old, name), ICF_VX(old), ICF_VX(new),
-		     show(i < a->len ? &a->data[i] : NULL, x, sizeof x),
-		     show(i < b->len ? &b->data[i] : NULL, y, sizeof y));
+		     what, icf_v_where(&v->claim, old, name), ICF_VX(old), ICF_VX(new), expected,
+		     found);
 	return false;
 }
 
