@@ -3,7 +3,8 @@
 #define DWARF_REWRITE_LISTS_STATE_H
 #include "dwarf/rewrite/lists/list.h"
 
-struct dwr_lists_key {
+/* There may be millions: without the padding. */
+struct __attribute__((packed, aligned(4))) dwr_lists_key {
 	uint64_t key;
 	uint32_t index;
 };
