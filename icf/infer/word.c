@@ -98,6 +98,27 @@ static bool in_company(const struct icf_program *prog, const struct icf_data_map
 	return false;
 }
 
+/* What in_column() said of an object: bit P for the column P bytes behind its start, by step. */
+struct columns {
+	uint32_t asked[9], good[9];
+};
+
+/* in_company(), for many words of one object. */
+static bool in_company_again(const struct icf_program *prog, const struct icf_data_map *map,
+			     const struct object *o, uint64_t off, uint64_t base, struct columns *c)
+{
+	const uint64_t from = off - (o->start - o->sec->hdr.sh_addr);
+	for (unsigned step = 4; step <= 32; step += 4) {
+		const uint32_t bit = UINT32_C(1) << from % step;
+		if (!(c->asked[step / 4] & bit) && in_column(prog, map, o, off, base, step))
+			c->good[step / 4] |= bit;
+		c->asked[step / 4] |= bit;
+		if (c->good[step / 4] & bit)
+			return true;
+	}
+	return false;
+}
+
 #define WORDS 4 /* that are looked at together */
 typedef int32_t words_t __attribute__((vector_size(4 * WORDS)));
 typedef uint32_t unsigned_t __attribute__((vector_size(4 * WORDS)));
@@ -147,6 +168,7 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 {
 	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
 	struct object o = { s, s->hdr.sh_addr, 0 };
+	struct columns own, from_start; /* of O: words that count from their own place, from its */
 	const struct reach reach = find_reach(prog, s);
 	unsigned next = 0;
 	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4;
@@ -174,11 +196,14 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 		     based = names_entry(prog, map, s, off, o.start);
 		if (!self && !based)
 			continue;
-		if (!o.end)
+		if (!o.end) {
 			o.end = icf_next_named(prog, map, o.start, UINT64_MAX);
-		if (self && (evidence || in_company(prog, map, &o, off, 0)))
+			own = from_start = (struct columns){ 0 };
+		}
+		if (self && (evidence || in_company_again(prog, map, &o, off, 0, &own)))
 			pin_entry(prog, map, va + word);
-		if (based && (evidence || in_company(prog, map, &o, off, o.start)))
+		if (based &&
+		    (evidence || in_company_again(prog, map, &o, off, o.start, &from_start)))
 			pin_entry(prog, map, o.start + word);
 	}
 }

@@ -208,7 +208,7 @@ def table_of(n, reads):
     return out + [".text"]
 
 
-@kind(5000, strip=True)
+@kind(5000, strip=[".text"])
 def one_unit(n):
     """N functions that nothing delimits: no names, no frames, no relocations."""
     return [x for c in "fg" for x in func(c, value(7))] + \
@@ -216,7 +216,7 @@ def one_unit(n):
          "movl $3,%%eax\nret" % (k, k * 7919 % n, k * 31 % n) for k in range(n)]
 
 
-@kind(2000, strip=True)
+@kind(2000, strip=[".text"])
 def two_units(n):
     """N switches, in two runs of code that nothing delimits, whose tables take turns."""
     switch = ".p2align 4\n.La%d: cmpl $1,%%edi\nja 1f\nmovl %%edi,%%edi\nleaq .Lt%d(%%rip),%%rdx\nmovslq (%%rdx,%%rdi,4),%%rax\naddq %%rdx,%%rax\n" \
@@ -236,6 +236,23 @@ def table_entries(n):
 def table_reads(n):
     """A table of N entries, read at N places."""
     return table_of(n, n)
+
+
+def records(n, named):
+    """N distances to functions, a zero behind each; NAMED: code refers to each record."""
+    refs = ["leaq .Lr%d(%%rip),%%rax" % k for k in (range(n) if named else [0])]
+    return [x for k in range(100) for x in func("f%d" % k, value(k // 2))] + func("h", *refs, "ret") + \
+        ['.section .rodata,"a"\n.p2align 2'] + [".Lr%d: .long f%d-.,0" % (k, k % 100) for k in range(n)] + [".text"]
+
+
+@kind(10000, strip=[".text", ".rodata"], link=["-pie", "--no-dynamic-linker"])
+def distances(n):
+    return records(n, False)
+
+
+@kind(10000, strip=[".text", ".rodata"], link=["-pie", "--no-dynamic-linker"])
+def named_distances(n):
+    return records(n, True)
 
 
 # ---- unwinding ----
@@ -614,7 +631,7 @@ def make(name, n, folder):
         out.writelines("0x%x\n" % a for a in addresses(path, min(n, 100000)))
     if "strip" in options:
         subprocess.run(["strip", "-o", path + ".s", path], check=True)
-        subprocess.run(["strip", "--remove-section=.rela.text", "-o", path, path + ".s"], check=True)
+        subprocess.run(["strip", *["--remove-section=.rela" + s for s in options["strip"]], "-o", path, path + ".s"], check=True)
         os.unlink(path + ".s")
     if "after" in options:
         options["after"](path, n)

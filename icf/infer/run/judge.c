@@ -5,11 +5,13 @@
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_DISTINCT 32
 #define MAX_OBJECT   65536 /* most bytes from a word to the end of its object */
 #define LONE         256   /* bytes within which three lone words lie */
+#define LONG         1024  /* bytes of a run that is not looked at again */
 
 bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size)
 {
@@ -209,7 +211,55 @@ static uint64_t steps_at_start(struct look *l, const struct kind *k, const struc
 	return ret;
 }
 
-static void judge_hit(struct look *l, const struct kind *k, size_t i)
+/* What is known of the last long run with STEP in the column of VA; NULL: there was none. */
+static struct told *told_of(const struct kind *k, unsigned step, uint64_t va)
+{
+	struct told *t = k->told ? &k->told[step * (step - 1) / 2 + va % step] : NULL;
+	return t && va >= t->first && va <= t->last ? t : NULL;
+}
+
+/* Keeps what was found of run R of K, if it is long.  Without memory nothing is kept. */
+static void tell(struct kind *k, const struct run *r, uint64_t object, bool all)
+{
+	if (r->last - r->first < LONG)
+		return;
+	if (!k->told)
+		k->told = calloc(MAX_STEP * (MAX_STEP + 1) / 2, sizeof *k->told);
+	if (k->told)
+		k->told[r->step * (r->step - 1) / 2 + r->first % r->step] =
+			(struct told){ r->first, r->last, object, all };
+}
+
+/* Judges the run with STEP that begins at H, a hit of K; it ends before END.
+ *
+ * Where zeros lie between words, each word may begin a run of the same words up to the same end.
+ * Such a run has no more functions than the one that began before it, and the words of that one are
+ * in its column; so it can be believed only where it alone fills another object. */
+static void judge_run(struct look *l, struct kind *k, const struct hit *h, uint64_t end,
+		      unsigned step)
+{
+	uint64_t start, limit;
+	struct told *t = told_of(k, step, h->va);
+	if (t) {
+		if (t->all)
+			return;
+		limit = object_of(l, h->va, &start);
+		if (t->object == start || t->last >= limit)
+			return;
+		t->object = start;
+	}
+	const struct run r = run_from(l, &k->sh, h, end, step);
+	const bool many = r.n >= k->enough, few = r.n < k->alone,
+		   good = many || (!few && fills_object(l, &k->sh, h, &r));
+	if (good)
+		pin_run(l, &k->sh, h, &r);
+	if (t || r.last - r.first < LONG)
+		return;
+	limit = object_of(l, h->va, &start);
+	tell(k, &r, r.last < limit ? start : NOWHERE, good || few);
+}
+
+static void judge_hit(struct look *l, struct kind *k, size_t i)
 {
 	const struct hit *h = &k->hit.data[i];
 	uint64_t steps = steps_from(l->job, k, i), start,
@@ -217,11 +267,8 @@ static void judge_hit(struct look *l, const struct kind *k, size_t i)
 	if (steps && k->sh.base == FROM_NAME)
 		end = object_of(l, h->va, &start);
 	steps = steps_at_start(l, k, h, steps);
-	for (; steps; steps &= steps - 1) {
-		struct run r = run_from(l, &k->sh, h, end, (unsigned)__builtin_ctzll(steps) + 1);
-		if (r.n >= k->enough || (r.n >= k->alone && fills_object(l, &k->sh, h, &r)))
-			pin_run(l, &k->sh, h, &r);
-	}
+	for (; steps; steps &= steps - 1)
+		judge_run(l, k, h, end, (unsigned)__builtin_ctzll(steps) + 1);
 }
 
 /* Judges lone words that lead from their place or end to an entry.  Each counts, at any byte, if at

@@ -422,8 +422,10 @@ struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part 
 		l.sec = &job->sec.data[part->first + i];
 		err = scan_section(&l, &b);
 	}
-	for (size_t k = 0; k < l.kind.len; k++)
+	for (size_t k = 0; k < l.kind.len; k++) {
 		VEC_FREE(&l.kind.data[k].hit);
+		free(l.kind.data[k].told);
+	}
 	VEC_FREE(&l.kind);
 	VEC_FREE(&l.probe);
 	return err;

@@ -63,6 +63,16 @@ struct hit {
 	uint64_t va, base, to;
 };
 
+/* What is known of a long run, for later hits in it: from each of them, the same step leads along
+ * the rest of the run. */
+struct told {
+	uint64_t first, last; /* places */
+	uint64_t object; /* the start of the object in which a hit of it was judged last, or NOWHERE
+			  */
+	bool all; /* nothing is left to be learnt: it is believed, or has too few functions */
+};
+#define NOWHERE UINT64_MAX
+
 /* A shape, and its hits. */
 struct kind {
 	struct shape sh;
@@ -72,6 +82,7 @@ struct kind {
 	bool lone;           /* lone words count */
 	VEC(struct hit) hit; /* by place; those before `next` were judged */
 	size_t next;
+	struct told *told; /* owned; the last long run of each step and column, or NULL: none yet */
 };
 
 /* Words lead into the code from behind it, or on into it from all other places. */

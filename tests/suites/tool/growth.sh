@@ -60,6 +60,8 @@ of sections 24000 2 100 verify audit
 of unloaded-sections 24000 2 100 verify
 of table-reads 3000 2 60 audit
 of one-unit 20000 2 100 audit
+of distances 40000 2 60 verify audit
+of named-distances 40000 2 60 verify audit
 of suffixes 16000 4 60 verify audit html
 of shared-list-functions 3000 3 60 symbolize verify
 of shared-list 3000 2 60 verify
