@@ -180,6 +180,7 @@ static void check_told(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		       const struct elfrw_form *form, uint64_t pos, uint64_t to, uint64_t out)
 {
 	uint64_t rest = page_of(form) - 1, now = to;
+	at->own |= to - at->u->old <= at->size;
 	bool high = form->base == ELFRW_BASE_PAGE;
 	icf_v_pointer(&at->job->v->claim, to, &now);
 	struct icf_vref r = { .insn = pos, .off = pos, .form = form, .target = to };
@@ -236,6 +237,7 @@ static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct
 				  ELFRW_RELOC_LOW;
 	if (!low && elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
 		h->last = pos;
+	at->own |= r.target - at->u->old <= at->size;
 	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
 	at->sum = at->loads ? icf_vcode_loaded(at, pos, r.target) : r.target;
 	icf_vcode_ref(at, r);
@@ -371,7 +373,8 @@ void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to)
 void icf_vcode_end_halves(struct icf_vcode_at *at)
 {
 	struct icf_vcode_part *part = at->part;
-	bool computes = at->u->computes;
+	/* Else the jump's target comes from data or from other code; see icf_v_check_halves(). */
+	bool computes = at->u->computes && at->own;
 	forget_all(at);
 	/* Who enters between comes with another address. */
 	for (size_t i = 0; i < part->inner.len; i++) {

@@ -72,6 +72,8 @@ struct icf_vcode_at {
 	 * `whole_reg`. */
 	uint64_t whole_from, whole_to;
 	unsigned whole_reg;
+	bool own; /* it has the address of a place in itself: an indirect jump may lead anywhere
+		     from there */
 	bool literals;   /* its data are literals that it alone knows */
 	const char *why; /* literal.c: why they are not, */
 	uint64_t why_at; /* and where, from the unit's start */

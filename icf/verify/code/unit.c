@@ -202,6 +202,8 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		return;
 	if (v->claim.arch->judge->half && branch && inside)
 		icf_vcode_note_inner(at, off);
+	at->own |= inside && (branch ? in->kind == ELFRW_INSN_CALL && off
+				     : (in->flags & ELFRW_INSN_LEA) != 0);
 	if (branch)
 		icf_vcode_note_call(at, in, x->va + in->len);
 	else if (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND)
