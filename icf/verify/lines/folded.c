@@ -29,6 +29,19 @@ static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
 	       (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
+static bool same_line(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	return a->addr == b->addr && a->line == b->line && a->col == b->col;
+}
+
+/* Is A's line before B's, in the order of icf_vrow_by_all? */
+static bool before_line(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	return a->addr != b->addr   ? a->addr < b->addr
+	       : a->line != b->line ? a->line < b->line
+				    : a->col < b->col;
+}
+
 /* A run of rows of one unit out of one table. */
 struct run {
 	const struct icf_vrow *const *v;
@@ -44,18 +57,24 @@ static struct run run_at(const struct icf_vrow_refs *s, size_t i)
 	return r;
 }
 
-/* Is every row of A the same place as one of B?  Both are in address order. */
+/* Is every row of A the same place as one of B?  Both are sorted icf_vrow_by_all.  Where many rows
+ * have one line, the next one of A mostly is at the next one of B. */
 static bool covers(struct run a, struct run b)
 {
-	size_t from = 0;
+	size_t next = 0;
 	for (size_t i = 0; i < a.n; i++) {
-		while (from < b.n && b.v[from]->addr < a.v[i]->addr)
-			from++;
-		size_t k = from;
-		while (k < b.n && b.v[k]->addr == a.v[i]->addr && !same_place(a.v[i], b.v[k]))
+		const struct icf_vrow *r = a.v[i];
+		if (next < b.n && same_place(r, b.v[next])) {
+			next++;
+			continue;
+		}
+		size_t k = LOWER_BOUND(0, b.n, mid, before_line(b.v[mid], r));
+		while (k < b.n && same_line(r, b.v[k]) && !same_place(r, b.v[k]))
 			k++;
-		if ((k == b.n || b.v[k]->addr != a.v[i]->addr) && !a.v[i]->optional)
+		const bool found = k < b.n && same_line(r, b.v[k]);
+		if (!found && !r->optional)
 			return false;
+		next = found ? k + 1 : next;
 	}
 	return true;
 }

@@ -2,8 +2,9 @@
  *
  * folded.c shows that the artificial table has all rows of such functions and no others.  Functions
  * that share their code have rows at the same addresses there.  So here each function's sequences
- * are walked, from the place in the note on, and must have all of its rows.  With this the
- * symbolizer, which reads these sequences alone, finds the function's own rows.
+ * are walked, from the place in the note on, and must have all of its rows, in their order, and no
+ * others.  With this the symbolizer, which reads these sequences alone, finds the function's own
+ * rows.
  *
  * Cost: a walk over the artificial table, and a look-up for each row of a folded function. */
 #include "icf/verify/lines/walk.h"
@@ -47,27 +48,68 @@ static bool read_rows(struct icf_vline_ops *t, uint32_t n, struct icf_vline_name
 	return true;
 }
 
-/* Are all certain ones of the N rows at W, of one table of IN, among HAVE (sorted
- * icf_vrow_by_all)? */
-static bool has_all(const struct icf_vrows *have, const struct icf_vrow *const *w, size_t n)
+/* Rows, by reference. */
+typedef VEC(const struct icf_vrow *) row_list;
+
+static int by_place(const void *pa, const void *pb)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!w[i]->optional && !(have->v.len && bsearch(w[i], have->v.data, have->v.len,
-								sizeof **w, icf_vrow_by_all)))
-			return false;
-	return true;
+	return icf_vrow_by_address(*(const struct icf_vrow *const *)pa,
+				   *(const struct icf_vrow *const *)pb);
 }
 
-/* Several tables may describe a function; one of them must fit, as in folded.c. */
-static bool one_fits(const struct icf_vrows *have, const struct icf_vrow *const *w, size_t n)
+static int by_all(const void *pa, const void *pb)
 {
-	for (size_t i = 0, k; i < n; i = k) {
-		for (k = i; k < n && w[k]->cu == w[i]->cu; k++)
-			continue;
-		if (has_all(have, w + i, k - i))
-			return true;
+	return icf_vrow_by_all(*(const struct icf_vrow *const *)pa,
+			       *(const struct icf_vrow *const *)pb);
+}
+
+static bool keep(row_list *list, const struct icf_vrow *row)
+{
+	const struct icf_vrow **slot = VEC_PUSH(list);
+	if (slot)
+		*slot = row;
+	return slot != NULL;
+}
+
+/* Are the rows HAVE, in the order of their places, the certain rows WANT, in this order, and
+ * between them at most rows of OPTIONAL (sorted by_all)? */
+static bool fits(const struct icf_vrows *have, const row_list *want, const row_list *optional)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < have->v.len; i++) {
+		const struct icf_vrow *h = &have->v.data[i];
+		if (k < want->len && !icf_vrow_by_all(h, want->data[k]))
+			k++;
+		else if (!optional->len || !bsearch(&h, optional->data, optional->len,
+						    sizeof *optional->data, by_all))
+			return false;
 	}
-	return false;
+	return k == want->len;
+}
+
+/* Several tables may describe a function; one of them, with a certain row, must fit, as in
+ * folded.c. HAVE: sorted icf_vrow_by_address. */
+static bool one_fits(const struct icf_vrows *have, const struct icf_vrow *const *w, size_t n,
+		     bool *nomem)
+{
+	row_list want = { 0 }, optional = { 0 };
+	bool ok = true, ret = false;
+	for (size_t i = 0; i < n; i++)
+		ok &= !w[i]->optional || keep(&optional, w[i]);
+	if (optional.len)
+		qsort(optional.data, optional.len, sizeof *optional.data, by_all);
+	for (size_t i = 0, k; i < n && ok && !ret; i = k) {
+		want.len = 0;
+		for (k = i; k < n && w[k]->cu == w[i]->cu; k++)
+			ok &= w[k]->optional || keep(&want, w[k]);
+		if (want.len)
+			qsort(want.data, want.len, sizeof *want.data, by_place);
+		ret = ok && want.len && fits(have, &want, &optional);
+	}
+	*nomem |= !ok;
+	VEC_FREE(&want);
+	VEC_FREE(&optional);
+	return ret;
 }
 
 void icf_vline_own_open(struct icf_vdebug *d, struct icf_vline_own *ret)
@@ -103,8 +145,8 @@ void icf_vline_own_check(struct icf_vdebug *d, struct icf_vline_own *own, uint32
 		elfrw_rbuf_seek(&t.r, first + rows->seq);
 		ok = read_rows(&t, rows->n_seqs, &own->names, &have);
 	}
-	icf_vrows_sort(&have, icf_vrow_by_all);
-	if (!ok || !one_fits(&have, w, n))
+	icf_vrows_sort(&have, icf_vrow_by_address);
+	if (!ok || !one_fits(&have, w, n, &have.nomem))
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
 			"rows: of the folded %s: expected them at the note's place, found others",

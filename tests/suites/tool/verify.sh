@@ -391,6 +391,52 @@ else
 	python3 "$WORK/lengths.py" "$ICFOLD" "$WORK/lengths" "$WORK/lengths.out" "$WORK/lengths.bad" >"$WORK/table" 2>&1
 	check verify/lengths/changed "$(first_line "$WORK/table")" test ! -s "$WORK/table"
 fi
+# The rows of a folded function, which has the same lines as others: all of them, in their order.  It is the last one of its unit, so
+# that a row of the next unit stands at its end.  Lines are 1000 apart: the bytes of their steps are easily found.
+rows_of() { # NAME LINE: a function with rows from LINE on, two of them at one place
+	local line=$2 k
+	printf '.globl %s\n.type %s,@function\n%s:\n' "$1" "$1" "$1"
+	for k in 0 1000 2000 3000; do
+		printf '.loc 1 %d 7\n' $((line + k))
+		[ $k = 1000 ] || printf 'imull $%d,%%edi,%%edi\naddl $%d,%%edi\n' $((k + 3)) $((k + 7))
+	done
+	printf 'movl %%edi,%%eax\nret\n.size %s,.-%s\n' "$1" "$1"
+}
+{
+	printf '.text\n.file 1 "a.c"\n.globl _start\n.type _start,@function\n_start: call kept\ncall gone\nmovl $60,%%eax\nsyscall\nhlt\n.size _start,.-_start\n'
+	rows_of kept 10
+	rows_of gone 20
+} >"$WORK/rows.a.s"
+printf '.text\n.file 1 "b.c"\n.globl other\n.type other,@function\nother: .loc 1 5 3\nnop\nret\n.size other,.-other\n' >"$WORK/rows.b.s"
+cat >"$WORK/rows.py" <<'END'
+import re, subprocess, sys
+folded, bad = sys.argv[1:]
+data = bytearray(open(folded, "rb").read())
+table = subprocess.run(["readelf", "-SW", folded], capture_output=True, text=True, check=True).stdout
+at, size = (int(x, 16) for x in re.search(r"\.debug_line +PROGBITS +\w+ (\w+) (\w+)", table).groups())
+step = b"\x03\xe8\x07"
+third = data.rindex(step, at, at + size)
+second = data.rindex(step, at, third)
+first = data.rindex(step, at, second)
+emit = bytes(data[first + 3:second]), bytes(data[second + 3:third])
+one, two = (b"\x03\xd0\x0f", b"\x03\x98\x78")
+new = one + emit[0] + two + emit[1] + one
+assert len(new) == third + 3 - first
+data[first:third + 3] = new
+open(bad, "wb").write(data)
+END
+if ! have python3; then
+	skip verify/rows "no python3"
+elif ! gcc -g -nostdlib -no-pie -Wl,--emit-relocs "$WORK/rows.a.s" "$WORK/rows.b.s" -o "$WORK/rows" 2>"$WORK/log"; then
+	not_ok verify/rows "$(first_line "$WORK/log")"
+else
+	"$ICFOLD" --icf=all --allow-growth "$WORK/rows" -o "$WORK/rows.out" 2>"$WORK/log"
+	"$ICFOLD" verify --icf=all "$WORK/rows" "$WORK/rows.out" >"$WORK/table" 2>&1
+	check verify/rows "$(tail -n 1 "$WORK/table")" grep -qx equal "$WORK/table"
+	python3 "$WORK/rows.py" "$WORK/rows.out" "$WORK/rows.bad" 2>"$WORK/log"
+	"$ICFOLD" verify --icf=all "$WORK/rows" "$WORK/rows.bad" >"$WORK/table" 2>&1
+	check verify/rows/swapped "$(first_line "$WORK/log") $(tail -n 1 "$WORK/table")" grep -q "rows: of the folded gone: expected" "$WORK/table"
+fi
 # An output of --icf=all is different for verify without this option, and verify says why.
 "$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
 "$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
