@@ -544,6 +544,11 @@ void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attr
 		return;
 	char name[200];
 	if (!read_entries(d, x, &both->a)) {
+		if (icf_vshift_is_wrong(d, pair, x, y))
+			icf_vlog_bad(
+				d->log, ICF_VC_LOCATION,
+				"list: %s, attribute 0x%x: expected the image of the input's, found another",
+				icf_vd_die(&pair->a, name), x->code);
 		if (keyed && both->a.len > ICF_VSEEN_LONG)
 			icf_vseen_add(d, &key);
 		return;

@@ -118,7 +118,8 @@ static bool is_bare(unsigned op)
 	case DW_OP_stack_value:
 	case DW_OP_push_object_address:
 	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address: return true;
+	case DW_OP_GNU_push_tls_address:
+	case DW_OP_GNU_uninit: return true;
 	default: return false;
 	}
 }
@@ -147,8 +148,8 @@ static unsigned operand_size(unsigned op, unsigned offset_size)
 	}
 }
 
-/* Skips the operands of OP; false: it may hold an address, or is not known here.  What libdw does
- * not know (DW_OP_GNU_uninit) is not known here either: it could not tell of a difference. */
+/* Skips the operands of OP; false: it may hold an address, or is not known here.  libdw does not
+ * know DW_OP_GNU_uninit; loc.c tells of a difference in a list with it. */
 static bool skip_operands(struct elfrw_rbuf *r, unsigned op, unsigned offset_size)
 {
 	unsigned fixed = operand_size(op, offset_size);

@@ -230,7 +230,20 @@ static bool same_expression(struct icf_vshift *s)
 					       : elfrw_rbuf_u16(&s->r[i]);
 		p[i] = elfrw_rbuf_take(&s->r[i], n[i]);
 	}
-	return p[0] && p[1] && n[0] == n[1] && icf_vshift_expr(s->d, p[0], p[1], n[0]);
+	if (p[0] && p[1] && n[0] == n[1] && icf_vshift_expr(s->d, p[0], p[1], n[0]))
+		return true;
+	/* Addresses differ, and operations that are not known here may have some. */
+	s->wrong = p[0] && p[1] && !memchr(p[0], DW_OP_addr, n[0]) &&
+		   (n[0] != n[1] || memcmp(p[0], p[1], n[0]) != 0);
+	return false;
+}
+
+/* Is [LO, HI), which has code, in one unit of IN? */
+static bool in_one_unit(const struct icf_vclaim *c, uint64_t lo, uint64_t hi)
+{
+	const uint32_t u = icf_v_find(c, lo);
+	return u != ICF_V_NONE && lo < hi && hi <= c->unit.data[u].end &&
+	       !(c->unit.data[u].flags & ICF_V_REMOVED);
 }
 
 enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)
@@ -256,6 +269,8 @@ enum icf_vshift_step icf_vshift_next(struct icf_vshift *s)
 		return icf_vshift_range(d, lo[0], hi[0], lo[1], hi[1], &s->unit) ? ICF_VSHIFT_SAME
 										 : ICF_VSHIFT_OTHER;
 	s->unit = moved(d, lo[0], hi[0], lo[1], hi[1]);
+	s->wrong = s->unit == ICF_V_NONE && d->policy != DWR_FOLDED_DROP &&
+		   in_one_unit(&d->v->claim, lo[0], hi[0]);
 	if (s->unit == ICF_V_NONE)
 		return ICF_VSHIFT_OTHER;
 	unsigned flags = d->v->claim.unit.data[s->unit].flags;
@@ -285,6 +300,18 @@ bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64
 	if (a_lo == a_hi)
 		return !(x->flags & ICF_V_REMOVED) && icf_v_out_exec(&d->v->claim, b_lo);
 	return !(x->flags & ICF_V_FOLDED) && !x->thunk;
+}
+
+bool icf_vshift_is_wrong(struct icf_vdebug *d, const struct icf_vdie_pair *pair, Dwarf_Attribute *x,
+			 Dwarf_Attribute *y)
+{
+	struct icf_vshift s;
+	enum icf_vshift_step step;
+	if (pair->dead || !icf_vshift_begin(d, false, x, y, &s))
+		return false;
+	while ((step = icf_vshift_next(&s)) == ICF_VSHIFT_SAME)
+		continue;
+	return step == ICF_VSHIFT_OTHER && s.wrong;
 }
 
 bool icf_vshift_list(struct icf_vdebug *d, const struct icf_vdie_pair *pair, uint64_t more,

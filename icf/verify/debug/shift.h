@@ -16,6 +16,8 @@ struct icf_vshift {
 	uint64_t lo;   /* of the last one in IN */
 	bool empty;    /* it has no code */
 	uint32_t unit; /* its unit in IN */
+	bool wrong; /* with ICF_VSHIFT_OTHER: IN's entry is in one unit, and OUT's is not its image
+		     */
 };
 /* Begins with the lists of attributes X of IN and Y of OUT.  false: they may not be read here. */
 bool icf_vshift_begin(struct icf_vdebug *d, bool ranges, Dwarf_Attribute *x, Dwarf_Attribute *y,
@@ -37,6 +39,10 @@ bool icf_vshift_range(struct icf_vdebug *d, uint64_t a_lo, uint64_t a_hi, uint64
  * checked.  Long lists are read once for all DIEs; MORE: what else their comparison depends on. */
 bool icf_vshift_list(struct icf_vdebug *d, const struct icf_vdie_pair *pair, uint64_t more,
 		     Dwarf_Attribute *x, Dwarf_Attribute *y);
+/* Is Y, of PAIR's DIE, certainly not the image of the list of locations X?  For lists that libdw
+ * cannot read. */
+bool icf_vshift_is_wrong(struct icf_vdebug *d, const struct icf_vdie_pair *pair, Dwarf_Attribute *x,
+			 Dwarf_Attribute *y);
 /* Do the expressions P of IN and Q of OUT, of N bytes each, mean the same?  false: not known here.
  * Ask only for units with a list_version. */
 bool icf_vshift_expr(struct icf_vdebug *d, const uint8_t *p, const uint8_t *q, size_t n);
