@@ -111,6 +111,19 @@ build() {
 	fi
 }
 
+# Labels in data, one table a function: the folded function jumps through the other one's.
+cat >goto.c <<'END'
+#include <stdio.h>
+#define BYTECODE(n) __attribute__((noinline, noclone)) int n(const unsigned char *p) \
+	{ static void *const t[] = { &&a, &&b, &&c, &&d }; int acc = 1; goto *t[*p++]; \
+	a: acc += 3; goto *t[*p++]; b: acc *= 5; goto *t[*p++]; c: acc ^= 0x33; goto *t[*p++]; d: return acc; }
+BYTECODE(one) BYTECODE(two) BYTECODE(three)
+int main(void) { unsigned char p[] = { 0, 1, 2, 1, 0, 2, 3 }; printf("%d %d %d\n", one(p), two(p), three(p)); return 0; }
+END
+for o in -O0 -O1 -O2; do
+	if gcc $o -fno-ipa-icf goto.c -o goto$o >goto.log 2>&1; then run_all goto$o; else not_ok goto$o "$(first_line goto.log)"; fi
+done
+
 # --- halves ------------------------------------------------------------------------------------------------------------------
 # One path has the high half, the other the low one, as GCC writes it: the function stays, and so does all in its page.
 build split <<'END'
