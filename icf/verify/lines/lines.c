@@ -8,6 +8,7 @@
  * places than the kept one's, they must be in the artificial unit, and nothing else may be
  * there. */
 #include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
@@ -76,6 +77,8 @@ static bool is_gone(const struct icf_vunit *x, bool alias)
 
 struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
+	VEC(uint64_t) end; /* ascending, if ENDS_KNOWN */
+	bool ends_known;
 };
 
 /* The row in force at a unit's start, if no row stands there: in OUT the unit may have it at its
@@ -188,8 +191,38 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
+static void push_end(struct sorting *s, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&s->end);
+	if (slot)
+		*slot = va;
+	s->in.nomem |= !slot;
+}
+
+/* Where sequences of OUT may end because those of IN do. */
+static void find_ends(const struct icf_v *v, struct sorting *s)
+{
+	s->ends_known = true;
+	for (size_t i = 0; i < s->in.v.len; i++) {
+		const struct icf_vrow *r = &s->in.v.data[i];
+		if (!(r->flags & ICF_VROW_END))
+			continue;
+		const uint32_t last = icf_v_find_end(&v->claim, r->addr);
+		if (last != ICF_V_NONE)
+			push_end(s, v->claim.unit.data[last].body +
+					    (r->addr - v->claim.unit.data[last].old));
+		/* A sequence that is only an end ends nothing: it is at a place. */
+		uint64_t place;
+		if ((i == 0 || (r[-1].flags & ICF_VROW_END)) &&
+		    icf_v_code(&v->claim, r->addr, &place))
+			push_end(s, place);
+	}
+	if (s->end.len)
+		qsort(s->end.data, s->end.len, sizeof *s->end.data, elfrw_u64_order);
+}
+
 /* A sequence of OUT must end where one of IN does, or where a unit or a thunk ends. */
-static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
+static bool is_end(const struct icf_v *v, struct sorting *s, uint64_t va)
 {
 	uint32_t u = icf_v_find_new(&v->claim, va - 1), t = icf_v_find_thunk(&v->claim, va - 1);
 	if (u != ICF_V_NONE ? va == v->claim.unit.data[u].body + (v->claim.unit.data[u].end -
@@ -197,20 +230,9 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 			    : t != ICF_V_NONE && va == v->claim.unit.data[t].entry +
 								 v->claim.unit.data[t].thunk)
 		return true;
-	for (size_t i = 0; i < s->in.v.len; i++) {
-		const struct icf_vrow *r = &s->in.v.data[i];
-		uint32_t last =
-			r->flags & ICF_VROW_END ? icf_v_find_end(&v->claim, r->addr) : ICF_V_NONE;
-		if (last != ICF_V_NONE &&
-		    v->claim.unit.data[last].body + (r->addr - v->claim.unit.data[last].old) == va)
-			return true;
-		/* A sequence that is only an end ends nothing: it is at a place. */
-		uint64_t place;
-		if ((r->flags & ICF_VROW_END) && (i == 0 || (r[-1].flags & ICF_VROW_END)) &&
-		    icf_v_code(&v->claim, r->addr, &place) && place == va)
-			return true;
-	}
-	return false;
+	if (!s->ends_known)
+		find_ends(v, s);
+	return s->end.len && bsearch(&va, s->end.data, s->end.len, sizeof va, elfrw_u64_order);
 }
 
 /* The end of a sequence must repeat the row before it, or the empty row there. */
@@ -256,7 +278,7 @@ static void check_empty(struct icf_vdebug *d, uint64_t cu, const struct sorting 
 }
 
 /* The end ROW of a sequence of OUT. */
-static void check_end(struct icf_vdebug *d, uint64_t cu, const struct sorting *s,
+static void check_end(struct icf_vdebug *d, uint64_t cu, struct sorting *s,
 		      const struct icf_vrow *row)
 {
 	const struct icf_v *v = d->v;
@@ -445,9 +467,12 @@ static struct sorting *scratch(struct icf_vdebug *d)
 {
 	struct sorting *s = d->rows ? d->rows : calloc(1, sizeof *s);
 	d->rows = s;
-	if (s)
+	if (s) {
+		s->end.len = 0;
+		s->ends_known = false;
 		s->in.v.len = s->out.v.len = s->want.v.len = s->have.v.len = s->edge.v.len =
 			s->bag.v.len = 0;
+	}
 	return s;
 }
 
@@ -464,25 +489,9 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 	VEC_FREE(&s->have.v);
 	VEC_FREE(&s->edge.v);
 	VEC_FREE(&s->bag.v);
+	VEC_FREE(&s->end);
 	free(s);
 	d->rows = NULL;
-}
-
-/* Some readers skip an operation by its length, others by its operands.  Only the rows of folded
- * functions are hidden. */
-static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
-			  const struct icf_vrows *out)
-{
-	if (out->odd && !(in && in->odd))
-		icf_vlog_bad(
-			d->log, ICF_VC_LINE,
-			"operation: unit 0x%llx: expected each as long as its operands, found another",
-			ICF_VX(cu));
-	if (out->hides && in && !in->hides)
-		icf_vlog_bad(
-			d->log, ICF_VC_LINE,
-			"operation: unit 0x%llx: expected those of the input, found one that hides rows",
-			ICF_VX(cu));
 }
 
 /* Did a unit of this part have the same tables, or this much of them?  File names may begin with
@@ -512,7 +521,7 @@ static void compare_tables(struct icf_vdebug *d, uint64_t cu, struct sorting *s,
 			     ICF_VX(cu), dwarf_errmsg(-1));
 		return;
 	}
-	check_lengths(d, cu, &s->in, &s->out);
+	icf_vrows_check_lengths(d, cu, &s->in, &s->out);
 	check_empty(d, cu, s);
 	sort_rows(d, cu, s);
 	compare(d, cu, &s->want, &s->have);
@@ -571,7 +580,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));
-	check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
+	icf_vrows_check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
 	icf_vrows_keep_all(d, &d->artificial, &rows);
 	bool nomem = rows.nomem || d->artificial.nomem;
 	VEC_FREE(&rows.v);

@@ -19,6 +19,10 @@ bool icf_vrows_read(const struct icf_v *v, struct icf_vdwarf *f, Dwarf_Die *cu,
  * and cover nothing; false: no more.  If the table could not be walked, libdw's order tells, which
  * shows such sequences also where others overlap and end at one place. */
 bool icf_vrows_next_empty(const struct icf_vrows *rows, size_t *at, uint64_t *addr);
+/* The same file.  Some readers skip an operation by its length, others by its operands.  Only the
+ * rows of folded functions are hidden.  IN: the rows of IN's table, or NULL. */
+void icf_vrows_check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
+			     const struct icf_vrows *out);
 /* Does U of IN share its code? */
 static inline bool icf_vlines_grouped(const struct icf_v *v, uint32_t u)
 {

@@ -246,3 +246,18 @@ bool icf_vrows_next_empty(const struct icf_vrows *rows, size_t *at, uint64_t *ad
 	}
 	return true;
 }
+
+void icf_vrows_check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
+			     const struct icf_vrows *out)
+{
+	if (out->odd && !(in && in->odd))
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"operation: unit 0x%llx: expected each as long as its operands, found another",
+			ICF_VX(cu));
+	if (out->hides && in && !in->hides)
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"operation: unit 0x%llx: expected those of the input, found one that hides rows",
+			ICF_VX(cu));
+}
