@@ -373,8 +373,10 @@ void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to)
 void icf_vcode_end_halves(struct icf_vcode_at *at)
 {
 	struct icf_vcode_part *part = at->part;
-	/* Else the jump's target comes from data or from other code; see icf_v_check_halves(). */
-	bool computes = at->u->computes && at->own;
+	/* Where the code itself is no longer there, the low halves of data differ, too.  If it has
+	 * no address of its own, a jump's target comes from data or from other code, which is
+	 * looked at in icf_v_check_halves(). */
+	bool computes = at->u->computes && (at->own || !(at->u->flags & ICF_V_FOLDED));
 	forget_all(at);
 	/* Who enters between comes with another address. */
 	for (size_t i = 0; i < part->inner.len; i++) {
