@@ -100,7 +100,8 @@ static bool fills_object(struct look *l, const struct shape *sh, const struct hi
 			 const struct run *r)
 {
 	uint64_t start, end = object_of(l, h->va, &start);
-	if (r->first < start || r->last >= end)
+	/* What counts from a name is in the name's object, however long. */
+	if (r->first < start || (r->last >= end && sh->base != FROM_NAME))
 		return false;
 	for (uint64_t va = r->first; va >= start + r->step;) {
 		va -= r->step;
@@ -256,7 +257,7 @@ static void judge_run(struct look *l, struct kind *k, const struct hit *h, uint6
 	if (t || r.last - r.first < LONG)
 		return;
 	limit = object_of(l, h->va, &start);
-	tell(k, &r, r.last < limit ? start : NOWHERE, good || few);
+	tell(k, &r, k->sh.base == FROM_NAME || r.last < limit ? start : NOWHERE, good || few);
 }
 
 static void judge_hit(struct look *l, struct kind *k, size_t i)
@@ -264,8 +265,10 @@ static void judge_hit(struct look *l, struct kind *k, size_t i)
 	const struct hit *h = &k->hit.data[i];
 	uint64_t steps = steps_from(l->job, k, i), start,
 		 end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
-	if (steps && k->sh.base == FROM_NAME)
-		end = object_of(l, h->va, &start);
+	if (steps && k->sh.base == FROM_NAME) {
+		object_of(l, h->va, &start);
+		end = l->end;
+	}
 	steps = steps_at_start(l, k, h, steps);
 	for (; steps; steps &= steps - 1)
 		judge_run(l, k, h, end, (unsigned)__builtin_ctzll(steps) + 1);
