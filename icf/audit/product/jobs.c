@@ -4,7 +4,8 @@
  * process several at a time: a process costs milliseconds, most of them for memory that the system
  * clears and takes back, which the next file of the same process uses again.  As many processes run
  * as there are threads to be used, but no more than their expected memory has room for.  A file
- * that needs more than expected is tried once more, alone and with all of the memory.
+ * that needs more than expected is tried once more with several times as much, beside others if
+ * there is room, so that no processor waits for it at the end; then alone, with all of the memory.
  *
  * A process writes the functions of its files to the spool, where an offset that all processes
  * share says which part is free, and a message of fixed size to its pipe. */
@@ -33,6 +34,8 @@
 #define BATCH_MOST  (16 << 20)
 #define MAX_JOBS    64
 #define WHY         480
+#define SECOND_TRY  4 /* times the memory of the first one */
+enum { LAST_ATTEMPT = 2 };
 
 /* Memory that the analysis of a file of SIZE bytes may be expected to take.  Programs of this
  * machine take 3 times their size, a few with little else than code 4 times. */
@@ -61,7 +64,7 @@ struct run {
 	const struct icf_product_options *opt;
 	_Atomic uint64_t *end; /* of the spool; shared with the processes */
 	VEC(uint32_t) queue;   /* files that wait, the next one last */
-	VEC(uint32_t) again;   /* files that need all of the memory */
+	VEC(uint32_t) again;   /* files that need more memory than expected */
 	uint64_t waiting;      /* bytes of the files in queue */
 	struct job job[MAX_JOBS];
 	unsigned n_jobs, threads;
@@ -174,8 +177,8 @@ static void close_member(struct icf_product_file *f)
 static struct elfrw_err *take_message(struct run *r, const struct message *m, bool alone)
 {
 	struct icf_product_file *f = &r->p->file.data[m->file];
-	if (m->no_memory && !f->attempt && !alone) {
-		f->attempt = 1;
+	if (m->no_memory && f->attempt < LAST_ATTEMPT && !alone) {
+		f->attempt++;
 		uint32_t *again = VEC_PUSH(&r->again);
 		if (!again)
 			return &elfrw_err_nomem;
@@ -256,39 +259,60 @@ static uint64_t batch_bytes(const struct run *r)
 	return share < BATCH_LEAST ? BATCH_LEAST : share > BATCH_MOST ? BATCH_MOST : share;
 }
 
+/* Is there room for a process that takes MEMORY? */
+static bool has_room(const struct run *r, uint64_t memory)
+{
+	return !r->n_jobs || (r->memory <= r->opt->memory && memory <= r->opt->memory - r->memory);
+}
+
+/* Makes a job of the last file that needs more memory than expected, if there is room for it. */
+static bool try_again(struct run *r, struct job *job)
+{
+	if (!r->again.len)
+		return false;
+	const uint32_t id = r->again.data[r->again.len - 1];
+	const struct icf_product_file *f = &r->p->file.data[id];
+	uint64_t memory = SECOND_TRY * expected(f->size);
+	if (f->attempt == LAST_ATTEMPT || memory > r->opt->memory)
+		memory = r->opt->memory;
+	if (!has_room(r, memory))
+		return false;
+	*job = (struct job){ .memory = memory, .n = 1, .id = { id } };
+	r->again.len--;
+	return true;
+}
+
+/* Makes a job of the next files in the queue, if there is room for it. */
+static bool take_batch(struct run *r, struct job *job)
+{
+	if (!r->queue.len)
+		return false;
+	const struct icf_product_file *f = &r->p->file.data[r->queue.data[r->queue.len - 1]];
+	uint64_t most = batch_bytes(r), bytes = 0;
+	uint64_t memory = expected(f->size);
+	memory = memory < r->opt->memory ? memory : r->opt->memory;
+	if (!has_room(r, memory))
+		return false;
+	*job = (struct job){ .memory = memory };
+	while (r->queue.len && job->n < BATCH) {
+		uint32_t id = r->queue.data[r->queue.len - 1];
+		const uint64_t size = r->p->file.data[id].size;
+		bytes += size;
+		if (job->n && bytes > most)
+			break;
+		job->id[job->n++] = id;
+		r->queue.len--;
+		r->waiting -= size;
+	}
+	return true;
+}
+
 /* Starts the next job if there is room for it. */
 static struct elfrw_err *start_next(struct run *r, bool *started)
 {
-	struct job job = { .pid = 0 };
-	const uint64_t most = batch_bytes(r);
-	uint64_t bytes = 0;
-	*started = false;
-	if (!r->queue.len && r->again.len && !r->n_jobs) {
-		job.id[job.n++] = r->again.data[--r->again.len];
-		job.memory = r->opt->memory;
-	} else if (r->queue.len) {
-		const struct icf_product_file *f =
-			&r->p->file.data[r->queue.data[r->queue.len - 1]];
-		job.memory = expected(f->size);
-		if (job.memory > r->opt->memory)
-			job.memory = r->opt->memory;
-		if (r->n_jobs &&
-		    (r->memory > r->opt->memory || job.memory > r->opt->memory - r->memory))
-			return NULL;
-		while (r->queue.len && job.n < BATCH) {
-			uint32_t id = r->queue.data[r->queue.len - 1];
-			const uint64_t size = r->p->file.data[id].size;
-			bytes += size;
-			if (job.n && bytes > most)
-				break;
-			job.id[job.n++] = id;
-			r->queue.len--;
-			r->waiting -= size;
-		}
-	} else
-		return NULL;
-	*started = true;
-	return start_job(r, &job);
+	struct job job;
+	*started = try_again(r, &job) || take_batch(r, &job);
+	return *started ? start_job(r, &job) : NULL;
 }
 
 /* Takes the next member of the archives, when nothing else waits. */

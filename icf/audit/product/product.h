@@ -80,7 +80,7 @@ struct icf_product_file {
 	char *path;    /* to be opened; owned; NULL: a member, see fd */
 	char *package; /* that it is in, by name; owned; NULL: none */
 	int fd;        /* of a member that waits, or -1 */
-	int attempt;   /* 1: with all of the memory */
+	int attempt;   /* 1: with more memory than expected; 2: with all of it */
 	bool asked;    /* named by the user, and not found in a folder */
 	uint64_t size;
 	dev_t dev;

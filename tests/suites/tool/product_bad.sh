@@ -89,6 +89,21 @@ else
 	skip product-bad/memory "/usr/bin/time is not installed"
 fi
 
+# Functions of one byte take more memory than the size of their file lets expect: more is tried, and at last all there may be.
+python3 - >many.s <<'END'
+print(".globl _start\n_start: ret")
+for i in range(300000): print(f".type f{i},@function\nf{i}: ret\n.size f{i},1")
+END
+mkdir many
+gcc -c many.s -o many.o && ld many.o -o many/a && { cat many/a; echo; } >many/b || not_ok product-bad/build "no program of many functions"
+rm -f many.s many.o
+for memory in 2G 300M 128M; do
+	"$ICFOLD" audit --json --memory=$memory many >many.json 2>err
+	got=$(jq -r '[.files[] | if .state == "bad" then .error else .functions end] | unique | join(", ")' many.json)
+	case $memory in 128M) want="needs more memory than --memory allows" ;; *) want=300000 ;; esac
+	check "product-bad/more memory $memory" "$got $(cat err)" test "$got" = "$want"
+done
+
 # --- a file is truncated while it is read: while it is compared with the other of its size, and while it is analysed
 cat >truncate.py <<'END'
 import json, os, subprocess, sys, time
