@@ -87,6 +87,13 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 			return elfrw_error(
 				"is a native image of Java: its heap (%s) holds distances in code that nothing describes",
 				s->name);
+		/* Linux and Xen.  Records of places inside functions, of many kinds, say where
+		 * instructions are replaced when the processor is known; a copy that is folded
+		 * away would not be replaced, and some kinds make sure of the old instruction. */
+		if (strcmp(s->name, ".altinstructions") == 0)
+			return elfrw_error_at(
+				s->name, 0,
+				"is a kernel that replaces its own instructions: they cannot be folded");
 		if (strcmp(s->name, ".sframe") == 0)
 			return elfrw_error_at(s->name, 0,
 					      "stack frame tables of this kind are not supported");

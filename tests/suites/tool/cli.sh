@@ -409,6 +409,8 @@ objcopy --add-section .gopclntab=section --set-section-flags .gopclntab=alloc,re
 run r go -o out/x; refused refuse/go go 'Go'
 objcopy --add-section .svm_heap=section prog java 2>/dev/null
 run r java -o out/x; refused refuse/java java 'native image of Java'
+objcopy --add-section .altinstructions=section prog kernel 2>/dev/null
+run r kernel -o out/x; refused refuse/kernel kernel 'replaces its own instructions'
 
 # Damaged files of every kind give an error or a result, never a crash, a hang or a partial file.
 damage=0 why=
