@@ -1,6 +1,7 @@
 /* options.c: the command line of the fold command. */
 #include "icf/cli/options.h"
 #include "dwarf/folding.h"
+#include "icf/cli/report_file.h"
 #include "icf/cli/values.h"
 #include <stdlib.h>
 #include <string.h>
@@ -264,6 +265,14 @@ static struct elfrw_err *set_value(struct icf_options *opt, const struct icf_arg
 	return NULL;
 }
 
+static struct elfrw_err *take_input(struct icf_options *opt, const char *arg)
+{
+	if (opt->input)
+		return elfrw_error("more than one input: %s and %s", opt->input, arg);
+	opt->input = arg;
+	return NULL;
+}
+
 static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
 {
 	const char *arg = a->v[*i];
@@ -283,10 +292,7 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		return elfrw_error("unrecognized option '-s'; is '--strip-all' meant?");
 	if (arg[0] == '-' && arg[1])
 		return elfrw_error("unrecognized option '%s'", arg);
-	if (opt->input)
-		return elfrw_error("more than one input: %s and %s", opt->input, arg);
-	opt->input = arg;
-	return NULL;
+	return take_input(opt, arg);
 }
 
 /* The map and the depfile may go to standard output, alone: other programs read them. */
@@ -323,8 +329,8 @@ static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 	for (size_t i = 0; i < a->n && !err; i++) {
 		if (!only_names && strcmp(a->v[i], "--") == 0)
 			only_names = true;
-		else if (only_names && !opt->input)
-			opt->input = a->v[i];
+		else if (only_names)
+			err = take_input(opt, a->v[i]);
 		else
 			err = parse_one(opt, a, &i);
 	}

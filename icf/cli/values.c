@@ -47,11 +47,6 @@ bool icf_size(const char *text, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-const char *icf_report_file(const char *file)
-{
-	return file && strcmp(file, "-") == 0 ? "/dev/stdout" : file;
-}
-
 bool icf_threads(const char *text, unsigned *ret)
 {
 	uint64_t n;

@@ -15,10 +15,6 @@ bool icf_threads(const char *text, unsigned *ret);
 unsigned icf_default_threads(void);
 #define ICF_THREADS_MUST "must be a number from 1 to 1024"
 
-/* The path, for elfrw_newfile_begin(), of a report that was asked for as FILE: "-" is standard
- * output, as for linkers.  NULL: NULL. */
-const char *icf_report_file(const char *file);
-
 /* The one of N words that WORD most likely means, or NULL.  One or two letters may be wrong,
  * missing, extra or swapped. */
 const char *icf_suggest(const char *word, const char *const *words, int n);

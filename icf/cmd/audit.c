@@ -2,15 +2,14 @@
  * audit_product.c. */
 #include "icf/cmd/audit.h"
 #include "dwarf/symbolize/symbolize.h"
-#include "elfrw/base/newfile.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/live.h"
+#include "icf/cli/report_file.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -213,27 +212,15 @@ static int check_duplicated(const struct icf_audit_command *c, const struct icf_
 	return ICF_EXIT_NO;
 }
 
-/* Do the names and sources come from the separate file PATH? */
-static bool is_debug_file(const struct icf_audit *a, const char *path)
-{
-	struct stat st;
-	const struct elfrw_image *debug = a->sym ? dwr_sym_debug_image(a->sym, NULL) : NULL;
-	return debug && stat(path, &st) == 0 && st.st_dev == debug->dev && st.st_ino == debug->ino;
-}
-
 static int audit_one(const struct icf_audit_command *c, const char *path)
 {
 	struct icf_audit a = { 0 };
 	int status = 0;
-	if (c->html && elfrw_newfile_same_place(c->html, path))
-		return fail(c->html, elfrw_error("is the input and cannot be the page too"));
 	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
 	if (err)
 		status = fail(path, err);
 	else {
-		if (c->html && is_debug_file(&a, c->html))
-			err = elfrw_error("is the debug file and cannot be the page too");
-		else if (c->html)
+		if (c->html)
 			err = icf_audit_write_html(c->html, &a, &c->opt);
 		else if (c->format == FORMAT_JSON)
 			err = icf_audit_print_json(stdout, &a, &c->opt);
@@ -306,6 +293,17 @@ static int audit_two(const struct icf_audit_command *c, char **path)
 	return status;
 }
 
+/* Would the page or the rows replace what is read? */
+static struct elfrw_err *check_outputs(const struct icf_audit_command *c,
+				       const struct icf_cmdline *line)
+{
+	char *list = (char *)c->files_from;
+	ELFRW_TRY(icf_report_check(c->html, "the page", line->operand, (size_t)line->n));
+	ELFRW_TRY(icf_report_check(c->html, "the page", &list, list != NULL));
+	ELFRW_TRY(icf_report_check(c->rows, "the rows", line->operand, (size_t)line->n));
+	return icf_report_check(c->rows, "the rows", &list, list != NULL);
+}
+
 static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 {
 	for (int k; (k = icf_cmdline_next(line)) != -1;) {
@@ -328,6 +326,9 @@ static int run_command(struct icf_audit_command *c, struct icf_cmdline *line)
 		return icf_usage_error("audit", "--why prints text or JSON, of one file");
 	if (c->rows && (c->html || c->diff || c->n_why || c->format != FORMAT_TEXT))
 		return icf_usage_error("audit", "--rows writes no other report");
+	struct elfrw_err *err = check_outputs(c, line);
+	if (err)
+		return fail(c->html ? c->html : c->rows, err);
 	if (c->max_growth != UINT64_MAX && !c->diff)
 		return icf_usage_error("audit", "--max-growth goes with --diff");
 	if (c->format >= FORMAT_GITHUB && (!c->diff || c->html || c->n_why))

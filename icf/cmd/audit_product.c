@@ -104,10 +104,19 @@ static int nothing(const char *what, const struct icf_product *p)
 	return ICF_EXIT_TROUBLE;
 }
 
+static struct elfrw_err *write_page(const char *path, const struct icf_product *p,
+				    const struct icf_audit_options *opt)
+{
+	/* What a folder or a list held is known only now. */
+	if (icf_product_reads(p, path))
+		return elfrw_error("is an input and cannot be the page too");
+	return icf_product_write_html(path, p, opt);
+}
+
 static int report(const struct icf_audit_command *c, const struct icf_product *p)
 {
 	struct elfrw_err *err =
-		c->html                    ? icf_product_write_html(c->html, p, &c->opt)
+		c->html                    ? write_page(c->html, p, &c->opt)
 		: c->format == FORMAT_JSON ? icf_product_print_json(stdout, p, &c->opt)
 		: c->format == FORMAT_CSV  ? icf_product_print_csv(stdout, p, &c->opt)
 					   : icf_product_print_text(stdout, p, &c->opt);

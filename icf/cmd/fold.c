@@ -3,6 +3,7 @@
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/depfile.h"
+#include "icf/cli/report_file.h"
 #include "icf/fold/unused.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/parallel.h"
@@ -162,8 +163,14 @@ static int check_files(const struct icf_options *opt)
 		if (twice)
 			return fail(side[i].path,
 				    elfrw_error("is asked for as two different files"));
+		struct elfrw_err *err = icf_report_check(side[i].path, "a report", NULL, 0);
+		if (err)
+			return fail(side[i].path, err);
 	}
-	struct elfrw_err *err = opt->depfile ? icf_depfile_check(opt) : NULL;
+	struct elfrw_err *err = icf_output_check(opt->output);
+	if (err)
+		return fail(opt->output, err);
+	err = opt->depfile ? icf_depfile_check(opt) : NULL;
 	return err ? fail(NULL, err) : 0;
 }
 
@@ -267,14 +274,9 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	const char *name = opt->output;
 	uint32_t crc;
 	struct elfrw_err *err = NULL;
-	struct side side[MAX_SIDES];
 	if (run->debug_file && elfrw_newfile_same_place(run->debug_file, target))
 		return fail(opt->output,
 			    elfrw_error("is the debug file and cannot be the output too"));
-	for (size_t i = sides_of(opt, side); i-- && run->debug_file;)
-		if (elfrw_newfile_same_place(run->debug_file, side[i].path))
-			return fail(side[i].path,
-				    elfrw_error("is the debug file and cannot be a report too"));
 	*debug = (struct elfrw_newfile){ .fd = -1 };
 	if (run->img.pair) {
 		err = elfrw_newfile_begin(out, target, run->img.mode & 0777);

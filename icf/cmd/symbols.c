@@ -1,5 +1,6 @@
 /* symbols.c: icfold symbols --format=FORMAT [OPTION]... FILE */
 #include "elfrw/base/newfile.h"
+#include "icf/cli/report_file.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/export/export.h"
@@ -77,8 +78,9 @@ static struct elfrw_err *run(struct icf_export_in *in, const char *output,
 {
 	struct elfrw_newfile f = { 0 };
 	if (output) {
-		if (elfrw_newfile_same_place(output, in->file))
-			return elfrw_error("%s: is the input", output);
+		char *input = (char *)in->file;
+		ELFRW_TRY(elfrw_err_about(output,
+					  icf_report_check(output, "the symbols", &input, 1)));
 		ELFRW_TRY(elfrw_err_about(output, elfrw_newfile_begin(&f, output, 0666)));
 		struct elfrw_err *err = write_file(in, &f, counts);
 		if (!err)

@@ -205,6 +205,17 @@ struct elfrw_err *icf_product_collect(struct icf_product *p, char **operand, int
 	return NULL;
 }
 
+bool icf_product_reads(const struct icf_product *p, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	for (size_t k = 0; k < p->file.len; k++)
+		if (p->file.data[k].ino == st.st_ino && p->file.data[k].dev == st.st_dev)
+			return true;
+	return false;
+}
+
 /* ---- copies ---- */
 
 /* Hashes the SIZE bytes of FD.  They are read and not mapped: if somebody truncates a mapped file,

@@ -8,6 +8,9 @@
  * What cannot be read is added with the reason. */
 struct elfrw_err *icf_product_collect(struct icf_product *p, char **operand, int n);
 
+/* Is PATH one of P's files, or an archive of some? */
+bool icf_product_reads(const struct icf_product *p, const char *path);
+
 /* Marks copies of earlier files among the files that wait: the same file under another name, or the
  * same bytes. */
 struct elfrw_err *icf_product_mark_copies(struct icf_product *p);

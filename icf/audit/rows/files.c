@@ -7,7 +7,6 @@
 #include "icf/audit/rows/files.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/newfile.h"
-#include "elfrw/base/regular.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/audit/product/analyse.h"
 #include "icf/audit/product/collect.h"
@@ -80,22 +79,6 @@ static struct elfrw_err *read_rows(const struct icf_product_reader *base,
 	return err;
 }
 
-/* Rows do not take the place of what they are about, nor of a debug file that it may need. */
-static struct elfrw_err *check_path(const char *path, char **operand, int n)
-{
-	char magic[4];
-	int fd = elfrw_open_regular(path);
-	ssize_t have = fd < 0 ? -1 : pread(fd, magic, sizeof magic, 0);
-	if (fd >= 0)
-		close(fd);
-	if (have == (ssize_t)sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0)
-		return elfrw_error("is a program or a debug file and cannot be the rows too");
-	for (int k = 0; k < n; k++)
-		if (elfrw_newfile_same_place(path, operand[k]))
-			return elfrw_error("is the input and cannot be the rows too");
-	return NULL;
-}
-
 static struct elfrw_err *copy_rows(struct icf_product *p, FILE *f)
 {
 	for (uint32_t k = 0; k < p->file.len && !ferror(f); k++) {
@@ -125,9 +108,10 @@ struct elfrw_err *icf_rows_write(struct icf_product *p, const char *path, const 
 		r.threads = opt->audit.threads;
 		own.memory = UINT64_MAX / 4;
 	}
-	ELFRW_TRY(check_path(path, operand, n));
 	ELFRW_TRY(elfrw_newfile_begin(&file, path, 0666));
 	struct elfrw_err *err = icf_product_analyse(p, operand, n, &own);
+	if (!err && icf_product_reads(p, path))
+		err = elfrw_error("is an input and cannot be the rows too");
 	if (err || !p->done) {
 		elfrw_newfile_drop(&file);
 		return err;

@@ -79,8 +79,25 @@ for out in list ./list sub/../args; do
 done
 # A debug file that was found is not overwritten either.
 objcopy --only-keep-debug prog found.debug && objcopy -g --add-gnu-debuglink=found.debug prog found && cp found.debug kept
-"$ICFOLD" -q found -o found.out --debug-output=found.out.debug --map=sub/../found.debug >log 2>&1
-check names/report-is-debug-file "$(first_line log)" eval "grep -q 'is the debug file' log && cmp -s kept found.debug && [ ! -e found.out ]"
+for how in "found -o found.out --debug-output=found.out.debug --map=sub/../found.debug" "found -o found.out --map=found.debug" "found -o found.debug" \
+	"symbols --format=breakpad found -o found.debug" "symbols --format=breakpad --debug-file=found.debug -o found.debug found" "audit --html=found.debug found" \
+	"audit --html=found.debug found prog" "audit --rows=found.debug found prog"; do
+	# shellcheck disable=SC2086
+	"$ICFOLD" $how >log 2>&1
+	rc=$?
+	check "names/over-debug-file ${how//\//_}" "status $rc: $(first_line log)" eval "[ $rc = 2 ] && grep -q 'debug file' log && cmp -s kept found.debug && [ ! -e found.out ]"
+done
+# Nor what a report of many files is about: files, archives, what is below a folder, what a list names, and the list.
+mkdir many && cp prog many/prog && (cd many && tar cf inner.tar prog) && cp many/inner.tar whole.tar && printf '%s\n' whole.tar prog >names
+tar cf before.tar many whole.tar names prog
+for option in --html --rows; do
+	for how in "many/prog many" "many/inner.tar many" "whole.tar whole.tar" "whole.tar --files-from=names" "names --files-from=names" "prog --files-from=names" "prog prog many/prog"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" audit $option=$how >log 2>&1
+		rc=$?
+		check "names/over-input $option ${how//\//_}" "status $rc: $(first_line log)" eval "[ $rc = 2 ] && grep -q 'cannot be the' log && tar df before.tar"
+	done
+done
 # A depfile has no name that make would run or misread; make and ninja read all other names as the file.
 mkdir dep
 # shellcheck disable=SC2016
