@@ -11,6 +11,9 @@
  *   - a word of such an object, counted from a code address that the unit refers to nearby.  A
  *     difference of two places has no relocation on x86-64, so both lie in one input section, and
  *     code that adds them refers to both within a few instructions;
+ *   - a word that is exactly the distance to a function, behind a place in its own bytes that it
+ *     refers to, counted from a code address in the same way: several functions of assembler are
+ *     one unit, and so is the table that they share;
  *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function
  *     (word.c).
  * Its use of a place between two functions is unknown: nothing moves then.  Cost: linear in the
@@ -25,8 +28,10 @@
 
 #define KEEP   16  /* instructions examined before a jump */
 #define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
-#define SMALL  (1 << 20)
-#define PAGE   12 /* exponent of two */
+#define SLACK \
+	32 /* words that lead to no function, before a table's first that does or between two */
+#define SMALL (1 << 20)
+#define PAGE  12 /* exponent of two */
 
 enum { ENTERED = 1, SEEN = 2 }; /* a unit */
 
@@ -313,6 +318,45 @@ static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r
 		;
 }
 
+/* Pins the functions that words of unit I lead to, from TABLE on and counted from FROM.  What is
+ * read may be instructions: few words of these lead to the entry of a function. */
+static void pin_own_row(struct icf_program *prog, struct gap *g, uint32_t i, uint64_t table,
+			uint64_t from)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *p = icf_unit_bytes(prog, u);
+	unsigned n = 0;
+	for (uint64_t off = table - u->start; n < SLACK && u->end - u->start - off >= 4;
+	     off += 4, n++) {
+		uint64_t to = from + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + off);
+		uint32_t k = to - g->lo < g->hi - g->lo ? icf_unit_at(prog, to) : ICF_NONE;
+		if (k == ICF_NONE || k == i || prog->unit.data[k].start != to)
+			continue;
+		icf_pin_unit(prog, k);
+		n = 0;
+	}
+}
+
+/* Pins the functions that tables among the bytes of unit I lead to, counted from code addresses
+ * that it refers to near the table. */
+static void pin_by_own(struct icf_program *prog, uint32_t i, struct gap *g)
+{
+	const struct icf_named_at *name = g->name.data;
+	const struct icf_unit *u = &prog->unit.data[i];
+	size_t near = 0;
+	for (size_t k = 0; k < g->name.len; k++) {
+		while (name[k].pos - name[near].pos > NEARBY)
+			near++;
+		if (name[k].va - u->start >= u->end - u->start)
+			continue;
+		for (size_t c = near; c < g->name.len && (name[c].pos <= name[k].pos ||
+							  name[c].pos - name[k].pos <= NEARBY);
+		     c++)
+			if (name[c].code)
+				pin_own_row(prog, g, i, name[k].va, name[c].va);
+	}
+}
+
 /* Pins the possible targets of words of data, counted from code addresses that the unit refers to
  * near the data. */
 static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map, struct gap *g)
@@ -408,12 +452,14 @@ static struct elfrw_err *infer_gap(struct icf_program *prog, const struct icf_da
 			 .lo = prog->exec.data[0].start,
 			 .hi = prog->exec.data[prog->exec.len - 1].end };
 	struct elfrw_err *err = read_gap(prog, i, &g);
-	if (!err && g.sums && (u->flags & ICF_UNIT_BLIND))
+	if (!err && g.sums)
 		u->flags |= ICF_UNIT_RELATIVE;
 	if (!err)
 		err = pin_by_data(prog, map, i, &g);
-	if (!err)
+	if (!err) {
 		pin_by_code(prog, map, &g);
+		pin_by_own(prog, i, &g);
+	}
 	VEC_FREE(&g.name);
 	return err;
 }

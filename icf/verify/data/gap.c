@@ -6,8 +6,9 @@
  * Then the data that the code refers to nearby is read as a list of distances, counted from the
  * data's address and from each nearby code address.  A list leads to code from its first word on,
  * at least twice, and ends with the first word that does not.  The words are unchanged, so their
- * targets must be at their old places.  Cost: one pass over that code; each list is read up to LIST
- * words. */
+ * targets must be at their old places.  A list may also be among the bytes of the code itself, with
+ * numbers of 4 or 8 bytes: there, what is no distance to the start of other code is passed over.
+ * Cost: one pass over that code; each list is read up to LIST words. */
 #include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -16,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES 16  /* most recently computed addresses */
-#define NEAR  200 /* bytes before the jump in which they must be */
-#define LIST  256
+#define NAMES    16  /* most recently computed addresses */
+#define NEAR     200 /* bytes before the jump in which they must be */
+#define LIST     256
+#define OWN_LIST 64 /* words behind a place in the code itself */
 
 struct gap {
 	struct icf_v *v;
@@ -98,15 +100,46 @@ static void look_at(const struct gap *g, uint64_t list, uint64_t from, uint64_t 
 			ICF_VX(list), ICF_VX(at), icf_v_where(&v->claim, lost, name), ICF_VX(lost));
 }
 
-static void look_from(const struct gap *g, uint64_t pos, uint64_t at)
+/* The same for a list among the unit's own bytes. */
+static void look_at_own(const struct gap *g, uint64_t list, uint64_t from, uint64_t at)
 {
+	const struct icf_v *v = g->v;
+	const struct icf_vunit *u = &v->claim.unit.data[g->unit];
+	const uint8_t *code = v->claim.exec.data[u->exec].old_data;
+	char name[200];
+	for (uint64_t p = list, n = 0; n < OWN_LIST && u->end - p >= 4; p += 4, n++) {
+		const uint8_t *word = code + (p - v->claim.exec.data[u->exec].old);
+		uint64_t to = from + (uint64_t)(int64_t)(int32_t)elfrw_get32(word);
+		uint32_t t = icf_v_in_exec(&v->claim, to) ? icf_v_find(&v->claim, to) : ICF_V_NONE;
+		if (t == ICF_V_NONE || v->claim.unit.data[t].old != to || !left(g, to))
+			continue;
+		icf_vlog_bad(
+			&g->v->log, ICF_VC_WORD,
+			"distance at 0x%llx, used at 0x%llx: expected %s (0x%llx) to stay; it moved",
+			ICF_VX(p), ICF_VX(at), icf_v_where(&v->claim, to, name), ICF_VX(to));
+		return;
+	}
+}
+
+/* What a jump at POS, to a sum with a number from memory, may be about; WORD: the number had 4
+ * bytes. */
+static void look_from(const struct gap *g, uint64_t pos, uint64_t at, bool word)
+{
+	const struct icf_vunit *u = &g->v->claim.unit.data[g->unit];
 	unsigned n = g->n < NAMES ? g->n : NAMES;
 	for (unsigned d = 0; d < n; d++) {
-		if (pos - g->pos[d] > NEAR || icf_v_in_exec(&g->v->claim, g->va[d]))
+		bool own = g->va[d] - u->old < u->end - u->old;
+		if (pos - g->pos[d] > NEAR ||
+		    (!own && (!word || icf_v_in_exec(&g->v->claim, g->va[d]))))
 			continue;
-		look_at(g, g->va[d], g->va[d], at);
+		if (!own)
+			look_at(g, g->va[d], g->va[d], at);
 		for (unsigned c = 0; c < n; c++)
-			if (pos - g->pos[c] <= NEAR && icf_v_in_exec(&g->v->claim, g->va[c]))
+			if (pos - g->pos[c] > NEAR || !icf_v_in_exec(&g->v->claim, g->va[c]))
+				continue;
+			else if (own)
+				look_at_own(g, g->va[d], g->va[c], at);
+			else
 				look_at(g, g->va[d], g->va[c], at);
 	}
 }
@@ -117,7 +150,7 @@ static void read_gap(struct gap *g)
 	const struct icf_vunit *u = &v->claim.unit.data[g->unit];
 	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	const uint8_t *code = e->old_data + (u->old - e->old);
-	uint64_t size = u->end - u->old, loaded = 0, added = 0;
+	uint64_t size = u->end - u->old, loaded = 0, loaded_long = 0, added = 0;
 	unsigned sum = ELFRW_REG_NONE;
 	struct elfrw_insn in;
 	struct elfrw_judgement j;
@@ -136,13 +169,18 @@ static void read_gap(struct gap *g)
 			g->pos[g->n++ % NAMES] = pos;
 		} else if (j.kind == ELFRW_JUDGE_LOAD_WORD)
 			loaded = pos + 1;
+		else if (j.kind == ELFRW_JUDGE_LOAD)
+			loaded_long = pos + 1;
 		else if (j.kind == ELFRW_JUDGE_SUM) {
 			sum = j.to;
 			added = pos + 1;
 		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) &&
 			   sum != ELFRW_REG_NONE && v->claim.arch->judge->goes_to(&in) == sum &&
-			   loaded && pos - added < 32 && pos - loaded < 64)
-			look_from(g, pos, u->old + pos);
+			   pos - added < 32) {
+			bool word = loaded && pos - loaded < 64;
+			if (word || (loaded_long && pos - loaded_long < 64))
+				look_from(g, pos, u->old + pos, word);
+		}
 	}
 }
 
