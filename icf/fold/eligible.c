@@ -144,9 +144,21 @@ static void entry_point(struct icf_program *prog, uint64_t va)
 		prog->unit.data[k].reason = ICF_ENTRY_POINT;
 }
 
+/* "_vgr" and "_vgw" begin the names of Valgrind's replacements and wrappers of functions, "_vgnU_"
+ * those that it calls (include/valgrind.h, pub_tool_redir.h): it takes each for the function at
+ * its symbol, and passes over symbols without a size. */
+bool icf_is_found_by_name(const char *name)
+{
+	return strncmp(name, "_vgr", 4) == 0 || strncmp(name, "_vgw", 4) == 0 ||
+	       strncmp(name, "_vgnU_", 6) == 0;
+}
+
 static void entry_points(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
+	for (size_t i = 0; i < prog->sym.len; i++)
+		if (icf_is_found_by_name(prog->sym.data[i].name))
+			entry_point(prog, prog->sym.data[i].value);
 	if (img->ehdr.e_entry)
 		entry_point(prog, img->ehdr.e_entry);
 	if (!img->dynamic || !img->section[img->dynamic].data)

@@ -9,6 +9,10 @@
  * unique names no function. */
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt);
 
+/* Is a function of this name called by who finds it among the program's symbols?  Then nothing
+ * else refers to it, and it must be a function of its own. */
+bool icf_is_found_by_name(const char *name);
+
 /* Sets every unit's `grain` and `entry_align`; icf_find_eligible() calls it last.  align.c */
 void icf_find_alignments(struct icf_program *prog);
 

@@ -255,6 +255,9 @@ static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options 
 	come_from(m, ICF_USE_ENTRY, ICF_NONE, 0);
 	if (prog->img->ehdr.e_entry)
 		mark_address(m, prog->img->ehdr.e_entry);
+	for (size_t i = 0; i < prog->sym.len; i++)
+		if (icf_is_found_by_name(prog->sym.data[i].name))
+			mark_address(m, prog->sym.data[i].value);
 	come_from(m, ICF_USE_DYNAMIC, ICF_NONE, 0);
 	mark_dynamic(m);
 	come_from(m, ICF_USE_EXPORT, ICF_NONE, 0);

@@ -74,4 +74,34 @@ else
 	config gcc-5-relocs gcc 5 yes && programs "safe all"
 	profiled gprof yes "safe all"
 fi
+# Valgrind looks for its replacements and wrappers among the symbols; nothing else names them.
+mkdir -p "$WORK/wrap" && cd "$WORK/wrap" || exit 1
+cat >wrap.c <<'END'
+#include <stdio.h>
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#define CALL(r, x) { OrigFn f; VALGRIND_GET_ORIG_FN(f); CALL_FN_W_W(r, f, x); }
+#else
+#define CALL(r, x) r = x;
+#endif
+__attribute__((noinline)) int apple(int x) { __asm__ volatile("" ::: "memory"); return x + 1; }
+__attribute__((noinline)) int pear(int x) { __asm__ volatile("" ::: "memory"); return x * 2; }
+int wrap_apple(int x) __asm__("_vgw00000ZU_NONE_apple"), wrap_pear(int x) __asm__("_vgw00000ZU_NONE_pear");
+int wrap_apple(int x) { int r; CALL(r, x) return r + 100; }
+int wrap_pear(int x) { int r; CALL(r, x) return r + 100; }
+int main(void) { printf("%d %d\n", apple(1), pear(5)); return 0; }
+END
+for how in "-g -Wl,--emit-relocs" "-s -rdynamic"; do
+	# shellcheck disable=SC2086
+	gcc -O2 -fno-ipa-icf $how wrap.c -o wrap
+	for options in --icf=safe --icf=all "--icf=all --gc-functions"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" -q --allow-growth $options wrap -o wrap.folded
+		n=$({ nm -S wrap.folded; nm -DS wrap.folded; } 2>/dev/null | grep -E '^[0-9a-f]+ 0*[1-9a-f][0-9a-f]* . _vgw' | sort -u -k 1,1 | wc -l)
+		check "clients/valgrind-wrappers $how $options" "$n functions of a size have the wrappers' names" test "$n" = 2
+		if have valgrind && grep -q include.valgrind <(gcc -M wrap.c); then
+			check "clients/valgrind-wrapped $how $options" "$(valgrind -q ./wrap.folded 2>&1 | head -n 1)" test "$(valgrind -q ./wrap.folded 2>&1)" = "102 110"
+		fi
+	done
+done
 finish
