@@ -170,26 +170,46 @@ static struct elfrw_err *follow_sources(struct icf_flow *f, const uint64_t *from
 	return NULL;
 }
 
+/* Code that is not understood stays, so sums with places in it stay right.  But they may lead to a
+ * function that seems to be unused. */
+static struct elfrw_err *follow_dark(struct icf_flow *f)
+{
+	uint64_t from[ICF_MAX_SOURCES];
+	ELFRW_TRY(icf_flow_sources(f, from));
+	if (!f->source.len)
+		return NULL;
+	ELFRW_TRY(icf_flow_run(f, f->source.data, f->source.len));
+	ELFRW_TRY(judge(f));
+	for (size_t k = 0; k < f->sum.len; k++)
+		if (f->sum.data[k].sure && !f->sum.data[k].known && !f->sum.data[k].quiet)
+			icf_set_unit_flag(f->prog, f->unit, ICF_UNIT_RELATIVE);
+	return NULL;
+}
+
 static struct elfrw_err *examine(struct icf_flow *f, uint32_t i)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	uint64_t from[ICF_MAX_SOURCES];
-	bool any = false, clean, own = u->flags & ICF_UNIT_DATA_READ;
-	for (uint32_t r = 0; r < u->n_ref && !(any && own); r++) {
+	bool any = false, dark = false, clean, own = u->flags & ICF_UNIT_DATA_READ;
+	for (uint32_t r = 0; r < u->n_ref && !(any && own && dark); r++) {
 		any = any || icf_flow_names_function(f->prog, i, &ref[r]);
 		own = own || icf_flow_names_itself(u, &ref[r]);
+		dark = dark || icf_flow_names_dark(f->prog, i, &ref[r]);
 	}
-	if (!any && !own)
+	if (!any && !own && !dark)
 		return NULL;
 	f->unit = i;
-	f->own = false;
+	f->own = f->dark = false;
 	ELFRW_TRY(icf_trace_unit(f->prog, i, &f->t, &clean));
 	f->edges = false;
 	if (any) {
 		ELFRW_TRY(icf_flow_sources(f, from));
 		ELFRW_TRY(follow_sources(f, from));
 	}
+	f->dark = true;
+	if (dark)
+		ELFRW_TRY(follow_dark(f));
 	f->own = true;
 	ELFRW_TRY(icf_flow_labels(f, from));
 	return follow_sources(f, from);

@@ -46,6 +46,22 @@ bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const s
 	return function_at(prog, i, va) != ICF_NONE || is_behind(prog, &prog->unit.data[i], va);
 }
 
+bool icf_flow_names_dark(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
+{
+	uint64_t va = ref->target;
+	if (ref->kind == ICF_REF_BRANCH)
+		return false;
+	if (!icf_in_exec(prog, va)) {
+		const struct icf_dataref *d =
+			ref->flags & ICF_REF_LEA ? NULL : icf_dataref_at(prog, va);
+		if (!d || d->kind != ICF_DATA_ADDRESS)
+			return false;
+		va = d->target;
+	}
+	uint32_t k = icf_unit_at(prog, va);
+	return k != ICF_NONE && k != i && icf_is_dark(&prog->unit.data[k]);
+}
+
 static struct elfrw_err *add_source(struct icf_flow *f, size_t k, uint64_t target,
 				    uint64_t from[ICF_MAX_SOURCES])
 {
@@ -119,9 +135,10 @@ struct elfrw_err *icf_flow_sources(struct icf_flow *f, uint64_t from[ICF_MAX_SOU
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	f->source.len = 0;
 	if (u->flags & ICF_UNIT_POOL)
-		return find_loads(f, from);
+		return f->dark ? NULL : find_loads(f, from);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
-		if (!icf_flow_names_function(f->prog, f->unit, &ref[r]))
+		if (f->dark ? !icf_flow_names_dark(f->prog, f->unit, &ref[r])
+			    : !icf_flow_names_function(f->prog, f->unit, &ref[r]))
 			continue;
 		size_t k = LOWER_BOUND(0, f->t.insn.len, mid,
 				       f->t.insn.data[mid].pos + f->t.insn.data[mid].in.len <=
@@ -131,7 +148,9 @@ struct elfrw_err *icf_flow_sources(struct icf_flow *f, uint64_t from[ICF_MAX_SOU
 		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, k);
 		if (!icf_in_exec(f->prog, ref[r].target)) {
 			/* The pointer itself is added. */
-			if (e.op == ELFRW_OP_ADD && e.width == 8)
+			if (e.op == ELFRW_OP_ADD && e.width == 8 && f->dark)
+				icf_set_unit_flag(f->prog, f->unit, ICF_UNIT_RELATIVE);
+			else if (e.op == ELFRW_OP_ADD && e.width == 8)
 				icf_flow_give_up(f, k);
 			continue;
 		}

@@ -30,6 +30,7 @@ struct icf_flow {
 	VEC(uint32_t) source; /* instructions that compute an address; ascending */
 	VEC(struct icf_sum) sum;
 	bool own;          /* addresses inside the own unit */
+	bool dark;         /* places in other code that is not understood */
 	bool edges;        /* icf_trace_edges() was called */
 	bool full;         /* out of memory */
 	const char *loose; /* nothing may move */
@@ -43,7 +44,10 @@ struct icf_flow {
 bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref);
 /* Is REF, of unit U, the address of a place in U, as a number? */
 bool icf_flow_names_itself(const struct icf_unit *u, const struct icf_ref *ref);
-/* Collects the instructions that compute addresses of functions; FROM: their addresses. */
+/* Does REF, of unit I, name a place in other code that is not understood, or a pointer to one? */
+bool icf_flow_names_dark(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref);
+/* Collects the instructions that compute addresses of functions, or if F says so of code that is
+ * not understood; FROM: their addresses. */
 struct elfrw_err *icf_flow_sources(struct icf_flow *f, uint64_t from[ICF_MAX_SOURCES]);
 /* The same for addresses inside the own unit. */
 struct elfrw_err *icf_flow_labels(struct icf_flow *f, uint64_t from[ICF_MAX_SOURCES]);

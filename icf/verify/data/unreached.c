@@ -119,6 +119,20 @@ static void look_at_section(const struct unreached *x, const struct elfrw_sectio
 	log->checked[ICF_VC_REMOVED] += size / 4;
 }
 
+/* Does only code that was removed name VA?  Then its own table may begin there, and no other one
+ * goes on. */
+static bool begins_removed(const struct icf_v *v, uint64_t va)
+{
+	size_t k = LOWER_BOUND(0, v->base.len, mid, v->base.data[mid].va < va);
+	bool any = false;
+	for (; k < v->base.len && v->base.data[k].va == va; k++) {
+		if (!icf_v_removed(&v->claim, v->base.data[k].unit))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
 /* Words behind the tables of functions that remain: other code may refer to a table's middle. */
 static void look_behind_tables(const struct unreached *x)
 {
@@ -133,7 +147,7 @@ static void look_behind_tables(const struct unreached *x)
 			uint64_t to = b->base + (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
 			size_t w = icf_v_word_from(&v->words, at);
 			if ((w < v->words.word.len && v->words.word.data[w].place < at + 4) ||
-			    !icf_v_in_exec(&v->claim, to))
+			    !icf_v_in_exec(&v->claim, to) || begins_removed(v, at))
 				break;
 			if (icf_v_removed(&v->claim, icf_v_find(&v->claim, to)))
 				reached(x, &x->v->log, to, at,
