@@ -383,7 +383,8 @@ struct elfrw_err *icf_export_gsym(struct icf_export *x)
 		err = put_tables(&g, &head);
 	if (!err) {
 		fwrite(head.data, 1, head.len, x->in->out);
-		fwrite(g.info.data, 1, g.info.len, x->in->out);
+		if (g.info.len)
+			fwrite(g.info.data, 1, g.info.len, x->in->out);
 	}
 	elfrw_wbuf_free(&head);
 	elfrw_wbuf_free(&g.info);

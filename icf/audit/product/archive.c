@@ -5,6 +5,7 @@
  * memory of the audit, since temporary files may lie in memory), the number of its members, and how
  * deep archives nest.  Reading stops at the limit, with an error. */
 #include "icf/audit/product/archive.h"
+#include "elfrw/base/heap.h"
 #include "elfrw/base/regular.h"
 #include "icf/audit/product/collect.h"
 #include "icf/audit/product/libarchive.h"
@@ -368,7 +369,8 @@ struct elfrw_err *icf_archive_start(struct icf_archive *a, const char *path, uin
 		struct rlimit limit = { memory / 2, memory / 2 };
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
-		setrlimit(RLIMIT_DATA, &limit);
+		if (!ELFRW_SANITIZED) /* takes more, for itself */
+			setrlimit(RLIMIT_DATA, &limit);
 		read_archive(path, pair[1], memory);
 	}
 	int e = errno;

@@ -125,7 +125,8 @@ static void work(const struct run *r, const struct job *job, int pipe)
 {
 	struct rlimit limit = { job->memory, job->memory };
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setrlimit(RLIMIT_DATA, &limit);
+	if (!ELFRW_SANITIZED) /* takes more, for itself */
+		setrlimit(RLIMIT_DATA, &limit);
 	limit = (struct rlimit){ 0, 0 };
 	setrlimit(RLIMIT_CORE, &limit);
 	elfrw_heap_reserve(job->memory / 2);
