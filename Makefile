@@ -189,15 +189,16 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	install -m 644 $(wildcard man/*.5) $(TO)/share/man/man5
 	install -m 644 $(wildcard man/*.7) $(TO)/share/man/man7
 	for f in icfold-gdb.py icfold_lldb.py; do \
-		sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/$$f >$(TO)/share/icfold/$$f || exit 1; done
+		sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/$$f >$(TO)/share/icfold/$$f && chmod 644 $(TO)/share/icfold/$$f || exit 1; done
 	@dir='$(GDBINIT_DIR)'; plugin='$(PREFIX)/share/icfold/icfold-gdb.py'; to='$(DESTDIR)'; \
 	if [ -n "$$dir" ] && { [ -n "$$to" ] || { install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; }; then \
-		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py"; \
+		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py" && chmod 644 "$$to$$dir/icfold.py"; \
 	else \
 		echo "gdb loads the plug-in with: source $$plugin (always, if gdb is there when \`make install\` runs with prefix /usr or /usr/local)"; \
 	fi
 	install -m 644 integration/cmake/icfold.cmake integration/cmake/icfoldConfig.cmake $(TO)/share/cmake/icfold
 	sed 's/@VERSION@/$(VERSION)/' integration/cmake/icfoldConfigVersion.cmake.in >$(TO)/share/cmake/icfold/icfoldConfigVersion.cmake
+	chmod 644 $(TO)/share/cmake/icfold/icfoldConfigVersion.cmake
 	install -m 644 completions/icfold.bash $(TO)/share/bash-completion/completions/icfold
 	install -m 644 completions/_icfold $(TO)/share/zsh/site-functions/_icfold
 	install -m 644 completions/icfold.fish $(TO)/share/fish/vendor_completions.d/icfold.fish
@@ -212,6 +213,7 @@ install: all lib ## PREFIX=/usr/local DESTDIR=
 	ln -sf libicfold.so.1 '$(DESTDIR)$(LIB_DIR)/libicfold.so'
 	sed 's#@PREFIX@#$(PREFIX)#; s#@LIBDIR@#$(subst $(PREFIX)/,$${prefix}/,$(LIB_DIR))#; s#@VERSION@#$(VERSION)#' icf/lib/icfold.pc.in >'$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc'
 	sed 's#^LIBRARY = .*#LIBRARY = "$(LIB_DIR)/libicfold.so.1"#' icf/lib/icfold.py >$(TO)/share/icfold/icfold.py
+	chmod 644 '$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc' $(TO)/share/icfold/icfold.py
 
 # What install would write, wherever that is.
 uninstall: all lib ## remove what install has written; the same PREFIX and DESTDIR

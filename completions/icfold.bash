@@ -40,7 +40,7 @@ _icfold_options() { # COMMAND
 
 _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or directories
 	case $1$2 in
-	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
+	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html | *--rows | *--files-from) echo "-f" ;;
 	profile--to) echo "perfscript profgen bolt autofdo pprof collapsed gmon callgrind" ;;
 	profile--undecided) echo "kept drop spread" ;;
 	symbols--format) echo "breakpad gsym json" ;;
@@ -55,6 +55,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	symbolize--output-style) echo "LLVM GNU JSON" ;;
 	*--debug-file-directory | *--sysroot) echo "-d" ;;
 	audit--icf) echo "all safe" ;;
+	audit--format) echo "text json csv github gitlab sarif" ;;
 	audit--sort) echo "saving count size name" ;;
 	*-o | *-e) echo -f ;;
 	esac
@@ -116,9 +117,14 @@ _icfold() {
 		[[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 		return
 	fi
+	values="fold verify symbolize inlines profile symbols dump audit"
+	if ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == help ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$values --linker-wrapper" -- "$cur")
+		return
+	fi
 	_icfold_files -f "$cur"
 	if ((COMP_CWORD == 1)); then
-		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines profile symbols dump audit help" -- "$cur")
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "$values help" -- "$cur")
 	fi
 }
 complete -F _icfold icfold

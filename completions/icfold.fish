@@ -21,6 +21,7 @@ complete -c icfold -n '__fish_is_first_arg' -a symbols -d 'what is known of the 
 complete -c icfold -n '__fish_is_first_arg' -a dump -d 'what folding recorded in a file'
 complete -c icfold -n '__fish_is_first_arg' -a audit -d 'what folding would save, and why not more'
 complete -c icfold -n '__fish_is_first_arg' -a help -d 'the help of a command'
+complete -c icfold -n '__fish_seen_subcommand_from help' -f -a 'fold verify symbolize inlines profile symbols dump audit'
 complete -c icfold -n '__fish_is_first_arg' -l linker-wrapper -d 'link, then fold what was linked'
 
 complete -c icfold -n '__icfold_is fold' -l output -s o -r -d 'write the result to FILE'

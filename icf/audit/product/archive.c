@@ -271,7 +271,7 @@ static void take_name(struct reader *r, struct archive_entry *e, size_t prefix)
 	snprintf(r->m.name + prefix, sizeof r->m.name - prefix, "%s", name);
 }
 
-/* WANTED: the member is a regular file, and no link to another. */
+/* WANTED: the member is a regular file. */
 static bool take_member(struct reader *r, struct archive *a, bool wanted, unsigned depth)
 {
 	uint8_t *block = malloc(BLOCK);
@@ -314,9 +314,8 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 		if (++r->members > MAX_MEMBERS)
 			return send_error(r, "too many members: not read further") && false;
 		take_name(r, e, prefix);
-		bool wanted = r->lib.archive_entry_filetype(e) == AE_IFREG &&
-			      !r->lib.archive_entry_hardlink(e);
-		if (!take_member(r, a, wanted, depth))
+		/* Of hard links one has the data: in cpio, and so in RPM, the last one. */
+		if (!take_member(r, a, r->lib.archive_entry_filetype(e) == AE_IFREG, depth))
 			return false;
 	}
 	return true;

@@ -31,6 +31,8 @@ enum icf_product_kind icf_product_kind(const void *bytes, size_t n)
 		{ "\xed\xab\xee\xdb", 4, 0 }, /* rpm */
 		{ "debian-binary", 13, 8 },   /* ar, as packages of Debian are */
 		{ "070701", 6, 0 },           /* cpio */
+		{ "070702", 6, 0 },           /* with checksums */
+		{ "070707", 6, 0 },           /* old */
 	};
 	if (n >= 4 && memcmp(bytes, "\177ELF", 4) == 0)
 		return ICF_KIND_ELF;

@@ -16,7 +16,7 @@
 	X(archive_read_support_filter_xz) X(archive_read_support_filter_zstd) \
 	X(archive_read_support_format_ar) X(archive_read_support_format_cpio) \
 	X(archive_read_support_format_tar) X(archive_read_support_format_zip) \
-	X(archive_entry_filetype) X(archive_entry_hardlink) X(archive_entry_pathname)
+	X(archive_entry_filetype) X(archive_entry_pathname)
 /* clang-format on */
 
 #define ICF_LIBARCHIVE_FUNCTION(name) __typeof__(name) *name;

@@ -43,6 +43,9 @@ bash_gives value 'safe ' icfold --icf = sa
 bash_gives values 'all none safe ' icfold --icf =
 bash_gives values-of-verify 'all safe ' icfold verify --icf =
 bash_gives value-apart 'safe ' icfold --icf sa
+bash_gives values-of-audit 'csv github gitlab json sarif text ' icfold audit --format =
+bash_gives rows 'file.txt ' icfold audit --rows = "fi"
+bash_gives help 'symbolize symbols ' icfold help sym
 bash_gives file-value 'file.txt ' icfold --map = "fi"
 bash_gives output 'file.txt ' icfold prog -o "fi"
 bash_gives dir-value 'dir ' icfold symbolize --debug-file-directory = d

@@ -36,10 +36,10 @@ mkdir -p "$to/usr/share/icfold" "$to/usr/bin"
 echo mine >"$to/usr/share/icfold/mine"
 echo other >"$to/usr/bin/other"
 (cd "$to" && find . ! -type d | sort) >before
-if make -s -C "$ROOT" -o all install BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr GDBINIT_DIR=/etc/none/gdb >log 2>&1; then
+if (umask 077 && make -s -C "$ROOT" -o all install BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr GDBINIT_DIR=/etc/none/gdb) >log 2>&1; then
 	(cd "$to" && find . ! -type d | sort) >installed
 	check release/install/gdb "no start file for gdb" [ -s "$to/etc/none/gdb/icfold.py" ]
-	check release/install/umask "a file that others cannot read" [ -z "$(find "$to/usr" -type f ! -perm -444 | grep -v mine)" ]
+	check release/install/umask "a file that others cannot read" [ -z "$(find "$to/usr" "$to/etc" -type f ! -perm -444 | grep -v mine)" ]
 	make -s -C "$ROOT" -o all uninstall BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr GDBINIT_DIR=/etc/none/gdb >log 2>&1
 	(cd "$to" && find . ! -type d | sort) >after
 	check release/uninstall "$(diff before after | head -n 3)" cmp -s before after
