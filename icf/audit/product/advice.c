@@ -125,14 +125,14 @@ static bool together(const struct icf_product_file *a, const struct icf_product_
 	return n == (size_t)(place(b) - b->name) && memcmp(a->name, b->name, n) == 0;
 }
 
-/* The bytes that a link to the file that F is a copy of saves. */
+/* The bytes that are saved if all names of F become links to the file that it is a copy of. */
 static uint64_t linking(const struct icf_product *p, const struct icf_product_file *f)
 {
 	const struct icf_product_file *of =
 		f->state == ICF_FILE_COPY ? &p->file.data[f->copy_of] : NULL;
 	if (!of || !together(f, of) || f->size != of->size ||
 	    memcmp(f->facts.content, of->facts.content, sizeof f->facts.content) != 0 ||
-	    (f->path && f->dev == of->dev && f->ino == of->ino))
+	    f->same_as != ICF_NONE)
 		return 0;
 	return f->size;
 }
@@ -146,9 +146,13 @@ static void advise_copies(const struct icf_product *p, struct icf_advice *a)
 	for (unsigned k = 0; k < n; k++) {
 		const struct icf_product_file *f = &p->file.data[id[k]];
 		a->bytes += f->size;
-		icf_advice_command(a, k ? " && ln -f" : "ln -f");
-		icf_advice_word(a, place(&p->file.data[f->copy_of]));
-		icf_advice_word(a, place(f));
+		for (size_t n_names = 0, j = id[k]; j < p->file.len; j++) {
+			if (j != id[k] && p->file.data[j].same_as != id[k])
+				continue;
+			icf_advice_command(a, k || n_names++ ? " && ln -f" : "ln -f");
+			icf_advice_word(a, place(&p->file.data[f->copy_of]));
+			icf_advice_word(a, place(&p->file.data[j]));
+		}
 	}
 	if (n < n_all)
 		icf_advice_what(a,

@@ -93,7 +93,7 @@ struct icf_product_file *icf_product_add(struct icf_product *p, const char *name
 		return NULL;
 	f->fd = -1;
 	f->state = (uint8_t)state;
-	f->copy_of = ICF_NONE;
+	f->copy_of = f->same_as = ICF_NONE;
 	f->name = strdup(name);
 	f->path = path ? strdup(path) : NULL;
 	if (f->name && (f->path || !path))
@@ -276,6 +276,8 @@ static void mark_equal(struct icf_product *p, const uint32_t *id, size_t n)
 		while (o < k && (file[id[o]].dev != f->dev || file[id[o]].ino != f->ino))
 			o++;
 		bool known = o < k; /* the same file under another name */
+		if (known)
+			f->same_as = file[id[o]].same_as == ICF_NONE ? id[o] : file[id[o]].same_as;
 		if (!known && content_hash(f->path, f->size, h))
 			for (o = 0; o < k && !known; o += !known)
 				known = file[id[o]].state == ICF_FILE_WAITS &&

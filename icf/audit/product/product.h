@@ -87,6 +87,7 @@ struct icf_product_file {
 	ino_t ino;
 	uint8_t state;    /* enum icf_product_state */
 	uint32_t copy_of; /* with ICF_FILE_COPY: index of a file with the same contents */
+	uint32_t same_as; /* index of the first name of this very file, or ICF_NONE: this is it */
 	char *why;        /* with ICF_FILE_BAD; owned */
 	struct icf_product_facts facts; /* with ICF_FILE_DONE and ICF_FILE_COPY */
 	/* Of functions that other files have, too: */

@@ -307,6 +307,15 @@ a = [x['bytes'] for x in D['advice']]
 assert 0 < len(a) <= 3 and a == sorted(a, reverse=True) and all(x['command'] for x in D['advice']), D['advice']
 assert [x['bytes'] for x in D['advice'] if '--icf=safe' in x['command']] == [J['total']['safe']['text_saved']], D['advice']"
 check product/advice "no command" grep -qE "^ +(icfold|for f in|ln -f|cc) " all.txt
+# Links save what the advice says, also where a copy has several names.
+mkdir links
+cp libprod.so.1 links/a.so && cp links/a.so links/b.so && ln links/b.so "links/c d.so" && cp links/a.so links/e.so && ln links/a.so links/f.so
+"$ICFOLD" audit links >links.txt
+had=$(find links -type f -printf '%i %s\n' | sort -u | awk '{ n += $2 } END { print n }')
+said=$(awk '/Make links? of/ { print $1 }' links.txt)
+sh -c "$(grep -E '^ +ln -f' links.txt)"
+have=$(find links -type f -printf '%i %s\n' | sort -u | awk '{ n += $2 } END { print n }')
+check product/advice-links "said $said, $had bytes before and $have after: $(grep -E '^ +ln -f' links.txt)" test "$said" = $((had - have)) -a "$had" = $((3 * have))
 # The commands are words of a shell, whatever the files are called, and do what they say.
 mkdir -p "odd/it's" && cp p1 "odd/it's/-a \$(touch broken)"
 cp p2 "odd/it's/b
