@@ -106,14 +106,28 @@ static bool demangle_cpp(const char *name, int options, struct text *t)
 	return ok;
 }
 
-/* The suffix behind a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
+/* Demangles NAME up to DOT, or all of it (NULL). */
+static bool demangle_up_to(const char *name, const char *dot, int options, struct text *t)
+{
+	free(t->cut);
+	t->cut = NULL;
+	t->v.len = 0;
+	if (dot && !(t->cut = strndup(name, (size_t)(dot - name))))
+		t->bad = true;
+	return !t->bad && demangle_cpp(dot ? t->cut : name, options, t);
+}
+
+#define DOTS 4 /* that are tried */
+
+/* The suffix behind a dot was added after mangling (".cold", ".part.0", ".llvm.123").  A dot may
+ * also be in a name: GCC calls the frame of the coroutine _Z2coi "_Z2coi.Frame". */
 static bool demangle_cut(const char *name, int options, const char *open, const char *close,
 			 struct text *t)
 {
 	const char *dot = strchr(name, '.');
-	if (dot && !(t->cut = strndup(name, (size_t)(dot - name))))
-		t->bad = true;
-	bool ok = !t->bad && demangle_cpp(dot ? t->cut : name, options, t);
+	bool ok = demangle_up_to(name, dot, options, t);
+	for (unsigned n = 1; !ok && dot && n < DOTS && (dot = strchr(dot + 1, '.')); n++)
+		ok = demangle_up_to(name, dot, options, t);
 	if (ok && dot) {
 		put(open, strlen(open), t);
 		put(dot, strlen(dot), t);
