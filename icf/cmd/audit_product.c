@@ -80,11 +80,27 @@ static struct elfrw_err *read_list(const char *path, names *list)
 	return err;
 }
 
+/* Limits say nothing of what was not read. */
+static int check_read(const struct icf_audit_command *c, const struct icf_product *p)
+{
+	if (c->max_duplicated == UINT64_MAX && c->max_growth == UINT64_MAX)
+		return ICF_EXIT_OK;
+	for (size_t k = 0; k < p->file.len; k++) {
+		const struct icf_product_file *f = &p->file.data[k];
+		if (f->state != ICF_FILE_BAD || !f->unread)
+			continue;
+		icf_message(f->name, "%s: it is not known whether the limit holds",
+			    f->why ? f->why : "out of memory");
+		return ICF_EXIT_TROUBLE;
+	}
+	return ICF_EXIT_OK;
+}
+
 static int check_duplicated(const struct icf_audit_command *c, const struct icf_product *p)
 {
 	uint64_t twice = p->total.duplicated[c->opt.mode] + p->shared_saving;
 	if (twice <= c->max_duplicated)
-		return ICF_EXIT_OK;
+		return check_read(c, p);
 	icf_message(NULL, "%" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed",
 		    twice, c->max_duplicated);
 	return ICF_EXIT_NO;
@@ -152,7 +168,8 @@ static int report_changes(const struct icf_audit_command *c, const struct icf_pr
 			    d->growth, c->max_growth);
 		return ICF_EXIT_NO;
 	}
-	return check_duplicated(c, d->p[1]);
+	int status = check_duplicated(c, d->p[1]);
+	return status ? status : check_read(c, d->p[0]);
 }
 
 int icf_audit_products(const struct icf_audit_command *c, char **operand)

@@ -171,26 +171,26 @@ static bool write_all(int fd, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* Hands over the member whose first HAVE bytes are in BLOCK. */
-static bool take_elf(struct reader *r, struct archive *a, uint8_t *block, ssize_t have)
+/* Hands over the member whose first *N bytes are in BLOCK.  *N: as read_block() returned last. */
+static bool take_elf(struct reader *r, struct archive *a, uint8_t *block, ssize_t *n)
 {
 	int fd = icf_archive_nameless();
 	if (fd < 0)
 		return send_error(r, "no temporary file can be made");
 	r->m.size = 0;
-	while (have > 0) {
-		if (r->m.size + (uint64_t)have > r->largest) {
+	while (*n > 0) {
+		if (r->m.size + (uint64_t)*n > r->largest) {
 			close(fd);
 			return send_error(r, "is larger than --memory");
 		}
-		if (!write_all(fd, block, (size_t)have)) {
+		if (!write_all(fd, block, (size_t)*n)) {
 			close(fd);
 			return send_error(r, "the folder of temporary files is full");
 		}
-		r->m.size += (uint64_t)have;
-		have = read_block(r, a, block);
+		r->m.size += (uint64_t)*n;
+		*n = read_block(r, a, block);
 	}
-	if (have < 0) {
+	if (*n < 0) {
 		close(fd);
 		return r->left != 0;
 	}
@@ -284,7 +284,7 @@ static bool take_member(struct reader *r, struct archive *a, bool wanted, unsign
 	if (kind == ICF_KIND_OTHER && n > 0 && wanted)
 		icf_package_of_control(r->m.name, block, (size_t)n, r->m.package);
 	if (kind == ICF_KIND_ELF)
-		go = take_elf(r, a, block, n);
+		go = take_elf(r, a, block, &n);
 	else if (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(r->m.name)) {
 		if (depth < MAX_DEPTH)
 			go = take_nested(r, a, block, n, depth);

@@ -120,7 +120,10 @@ struct elfrw_err *icf_product_bad(struct icf_product_file *f, const char *why, .
 static struct elfrw_err *add_bad(struct icf_product *p, const char *path, int errnum)
 {
 	struct icf_product_file *f = icf_product_add(p, path, path, ICF_FILE_BAD);
-	return f ? icf_product_bad(f, "%s", strerror(errnum)) : &elfrw_err_nomem;
+	if (!f)
+		return &elfrw_err_nomem;
+	f->unread = true;
+	return icf_product_bad(f, "%s", strerror(errnum));
 }
 
 /* Adds the regular file PATH.  The part of the name that other builds share begins at REL. */

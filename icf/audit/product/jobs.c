@@ -190,6 +190,7 @@ static struct elfrw_err *take_message(struct run *r, const struct message *m, bo
 	close_member(f);
 	f->facts = m->facts;
 	f->state = ICF_FILE_DONE;
+	f->unread = m->no_memory;
 	if (m->no_memory)
 		return icf_product_bad(f, "needs more memory than --memory allows");
 	return m->ok ? NULL : icf_product_bad(f, "%s", m->why);
@@ -199,6 +200,7 @@ static struct elfrw_err *take_message(struct run *r, const struct message *m, bo
 static struct elfrw_err *blame(struct icf_product_file *f, int status)
 {
 	struct stat st;
+	f->unread = true;
 	if (f->path && stat(f->path, &st) == 0 && (uint64_t)st.st_size < f->size)
 		return icf_product_bad(f, "was truncated while it was read");
 	if (WIFSIGNALED(status))
@@ -316,6 +318,19 @@ static struct elfrw_err *start_next(struct run *r, bool *started)
 	return *started ? start_job(r, &job) : NULL;
 }
 
+/* Is archive AT about programs: was it asked for, or did it have some so far?  If such a one cannot
+ * be read, something is missing.  Below a folder, most archives are about something else. */
+static bool has_programs(const struct run *r, uint32_t at)
+{
+	const struct icf_product *p = r->p;
+	if (p->file.data[at].asked)
+		return true;
+	for (size_t k = r->n_before; k < p->file.len; k++)
+		if (p->file.data[k].state != ICF_FILE_BAD)
+			return true;
+	return false;
+}
+
 /* Takes the next member of the archives, when nothing else waits. */
 static struct elfrw_err *next_member(struct run *r)
 {
@@ -337,10 +352,12 @@ static struct elfrw_err *next_member(struct run *r)
 		const uint32_t at = r->reading;
 		r->reading = ICF_NONE;
 		/* Most archives below a folder have no programs, as most files. */
+		p->file.data[at].unread = m.error[0] && has_programs(r, at);
 		if (!m.error[0] && p->file.len == r->n_before && p->file.data[at].asked)
 			snprintf(m.error, sizeof m.error, "has no ELF files in it");
 		return m.error[0] ? icf_product_bad(&p->file.data[at], "%s", m.error) : NULL;
 	}
+	const bool unread = m.error[0] && has_programs(r, r->reading);
 	const struct icf_product_file *of = &p->file.data[r->reading];
 	size_t n = strlen(of->name) + strlen(m.name) + 2, at = of->rel;
 	/* Of an archive that was asked for, the members' names alone are the same in another. */
@@ -360,6 +377,7 @@ static struct elfrw_err *next_member(struct run *r)
 			close(m.fd);
 		return &elfrw_err_nomem;
 	}
+	f->unread = unread;
 	f->rel = at < strlen(f->name) ? at : 0;
 	f->size = m.size;
 	f->fd = m.fd;

@@ -82,6 +82,7 @@ struct icf_product_file {
 	int fd;        /* of a member that waits, or -1 */
 	int attempt;   /* 1: with more memory than expected; 2: with all of it */
 	bool asked;    /* named by the user, and not found in a folder */
+	bool unread;   /* with ICF_FILE_BAD: it, or a part of it, could not be read */
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;

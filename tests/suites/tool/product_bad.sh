@@ -66,6 +66,20 @@ python3 archives.py >said 2>&1
 rc=$?
 check product-bad/archives "$(tail -n 1 said)" test $rc = 0
 check product-bad/outside "a member was written" test ! -e ../outside -a ! -e ../../outside -a ! -e /outside -a "$(find archives -type f | wc -l)" = "$n"
+# Of hard links in cpio the last one has the data; in RPM, too.
+mkdir hard && cp program hard/one && ln hard/one hard/two
+if have cpio; then
+	for form in newc crc odc; do
+		(cd hard && printf 'one\ntwo\n' | cpio -o -H $form) >hard.cpio 2>/dev/null
+		"$ICFOLD" audit --json hard.cpio >hard.json 2>err
+		check "product-bad/hard links in cpio $form" "$(first_line err)" test "$(jq '[.files[] | select(.state == "analysed")] | length' hard.json)" = 1
+	done
+else
+	skip "product-bad/hard links in cpio" "no cpio"
+fi
+(cd hard && tar cf ../hard.tar one two)
+"$ICFOLD" audit --json hard.tar >hard.json 2>err
+check "product-bad/hard links in tar" "$(first_line err)" test "$(jq '[.files[] | select(.state == "analysed")] | length' hard.json)" = 1
 # An archive that is asked for has a line even if it holds nothing.
 mkdir texts && echo text >texts/text && tar cf texts.tar texts
 "$ICFOLD" audit --json texts.tar program >asked.json 2>err
@@ -88,6 +102,22 @@ if [ -x /usr/bin/time ]; then
 else
 	skip product-bad/memory "/usr/bin/time is not installed"
 fi
+
+# What was not read as a whole is under no limit; without one it is a line of the report.
+mkdir parts && cp program parts/a && { cat program; head -c 1000000 /dev/urandom; } >parts/b && tar -C parts --sort=name -czf parts.tgz a b && head -c 500000 parts.tgz >cut.tgz
+mkdir below && cp cut.tgz program below && mkdir texts2 && cp program texts2 && printf 'PK\3\4 and no archive' >texts2/x.zip
+for what in "0 parts.tgz" "2 cut.tgz" "2 below" "0 texts2" "0 --diff parts.tgz parts.tgz" "2 --diff parts.tgz cut.tgz" "2 --diff cut.tgz parts.tgz"; do
+	for limit in --max-duplicated=1M --max-growth=1M ""; do
+		case "$what $limit" in *diff*) ;; *growth*) continue ;; esac
+		# shellcheck disable=SC2086
+		"$ICFOLD" audit $limit ${what#* } >out 2>err
+		rc=$?
+		want=${what%% *}
+		[ -n "$limit" ] || want=0
+		check "product-bad/limit $what $limit" "status $rc: $(cat err)" test $rc = "$want" -a "$(wc -l <err)" = $((want / 2))
+	done
+done
+check product-bad/once "$("$ICFOLD" audit --csv cut.tgz | grep bad)" test "$("$ICFOLD" audit --csv cut.tgz | grep -c 'bad.*:b')" = 1
 
 # Functions of one byte take more memory than the size of their file lets expect: more is tried, and at last all there may be.
 python3 - >many.s <<'END'
