@@ -30,6 +30,7 @@
 #define MAX_MEMBERS 1000000
 #define MAX_DEPTH   4
 #define BLOCK       65536
+#define NO_ARCHIVE  "Unrecognized archive format" /* libarchive has no number for it alone */
 #define TOO_MUCH    "unpacks to much more than its size lets expect: not read further"
 
 int icf_archive_nameless(void)
@@ -92,6 +93,7 @@ static bool send_member(struct reader *r)
 		close(r->m.fd);
 	r->m.fd = -1;
 	r->m.error[0] = 0;
+	r->m.none = false;
 	return n >= 0;
 }
 
@@ -99,6 +101,17 @@ static bool send_error(struct reader *r, const char *text)
 {
 	snprintf(r->m.error, sizeof r->m.error, "%s", text ? text : "cannot be read");
 	return send_member(r);
+}
+
+/* A cannot be opened.  PREFIX: of the names in it, see walk().  Most compressed files hold no
+ * archive: that is only said if the name does, or of the file itself. */
+static bool cannot_open(struct reader *r, struct archive *a, size_t prefix)
+{
+	const char *why = r->lib.archive_error_string(a);
+	r->m.none = why && strcmp(why, NO_ARCHIVE) == 0;
+	if (r->m.none && prefix && !icf_product_archive_name(r->m.name))
+		return true;
+	return send_error(r, why);
 }
 
 /* Nothing further is read. */
@@ -239,7 +252,7 @@ static bool take_nested(struct reader *r, struct archive *a, const uint8_t *bloc
 		*l = (struct level){ .r = r, .outer = a, .have = (size_t)have };
 		memcpy(l->block, block, (size_t)have);
 		if (r->lib.archive_read_open(inner, l, NULL, read_outer, NULL) != ARCHIVE_OK)
-			go = send_error(r, r->lib.archive_error_string(inner));
+			go = cannot_open(r, inner, n + 1);
 		else {
 			memcpy(outer, r->m.package, sizeof outer);
 			bool package = icf_package_of_file(r->m.name, r->m.package);
@@ -285,7 +298,7 @@ static bool take_member(struct reader *r, struct archive *a, bool wanted, unsign
 		icf_package_of_control(r->m.name, block, (size_t)n, r->m.package);
 	if (kind == ICF_KIND_ELF)
 		go = take_elf(r, a, block, &n);
-	else if (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(r->m.name)) {
+	else if (icf_product_opens(kind, r->m.name)) {
 		if (depth < MAX_DEPTH)
 			go = take_nested(r, a, block, n, depth);
 		else
@@ -301,14 +314,17 @@ static bool take_member(struct reader *r, struct archive *a, bool wanted, unsign
 /* The members of A, whose names follow the first PREFIX bytes of r->m.name. */
 static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned depth)
 {
-	for (;;) {
+	for (bool first = true;;) {
 		struct archive_entry *e;
 		int status = r->lib.archive_read_next_header(a, &e);
 		r->m.name[prefix ? prefix - 1 : 0] = 0;
 		if (status == ARCHIVE_EOF)
 			break;
-		if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
-			return send_error(r, r->lib.archive_error_string(a));
+		if (status != ARCHIVE_OK && status != ARCHIVE_WARN) {
+			return first ? cannot_open(r, a, prefix)
+				     : send_error(r, r->lib.archive_error_string(a));
+		}
+		first = false;
 		if (prefix)
 			r->m.name[prefix - 1] = ':';
 		if (++r->members > MAX_MEMBERS)
@@ -344,7 +360,7 @@ static void read_archive(const char *path, int socket, uint64_t memory)
 		r->left = SPARE + RATIO * (uint64_t)st.st_size;
 		icf_package_of_file(path, r->m.package);
 		if (r->lib.archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
-			send_error(r, r->lib.archive_error_string(a));
+			cannot_open(r, a, 0);
 		else
 			walk(r, a, 0, 0);
 	}

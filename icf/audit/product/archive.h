@@ -21,6 +21,7 @@ struct icf_archive_member {
 	uint64_t size;               /* bytes */
 	char name[ICF_ARCHIVE_NAME]; /* in the archive; parts of nested archives end in ':' */
 	char error[256];             /* not empty: what is wrong with the archive, or the member */
+	bool none;                   /* with an error: it is no archive */
 	char package[ICF_PACKAGE];   /* the name of the package that it is in; empty: none */
 };
 

@@ -17,33 +17,57 @@
 #define SNIFF 512        /* bytes that tell what a file is */
 #define BLOCK (64 << 10) /* bytes that are hashed at once */
 
+/* A header of tar as it was before POSIX has no magic, but the sum of its bytes, for which those of
+ * the sum itself count as spaces. */
+static bool is_old_tar(const uint8_t *header)
+{
+	unsigned sum = 8 * ' ', said = 0, k = 148;
+	for (unsigned i = 0; i < 512; i++)
+		sum += i < 148 || i >= 156 ? header[i] : 0;
+	while (k < 156 && header[k] == ' ')
+		k++;
+	for (; k < 156 && header[k] >= '0' && header[k] <= '7'; k++)
+		said = said * 8 + (header[k] - '0');
+	return header[0] && sum == said;
+}
+
 enum icf_product_kind icf_product_kind(const void *bytes, size_t n)
 {
 	static const struct {
 		const char *magic;
-		unsigned char size, at;
-	} archive[] = {
-		{ "\x1f\x8b", 2, 0 },         /* gzip */
-		{ "\xfd\x37zXZ\0", 6, 0 },    /* xz */
-		{ "\x28\xb5\x2f\xfd", 4, 0 }, /* zstd */
-		{ "BZh", 3, 0 },              /* bzip2 */
-		{ "PK\3\4", 4, 0 },           /* zip */
-		{ "\xed\xab\xee\xdb", 4, 0 }, /* rpm */
-		{ "debian-binary", 13, 8 },   /* ar, as packages of Debian are */
-		{ "070701", 6, 0 },           /* cpio */
-		{ "070702", 6, 0 },           /* with checksums */
-		{ "070707", 6, 0 },           /* old */
+		unsigned short size, at;
+		enum icf_product_kind kind;
+	} known[] = {
+		{ "\177ELF", 4, 0, ICF_KIND_ELF },
+		{ "\x1f\x8b", 2, 0, ICF_KIND_COMPRESSED },         /* gzip */
+		{ "\xfd\x37zXZ\0", 6, 0, ICF_KIND_COMPRESSED },    /* xz */
+		{ "\x28\xb5\x2f\xfd", 4, 0, ICF_KIND_COMPRESSED }, /* zstd */
+		{ "BZh", 3, 0, ICF_KIND_COMPRESSED },              /* bzip2 */
+		{ "\x5d\0\0", 3, 0, ICF_KIND_COMPRESSED },         /* lzma */
+		{ "PK\3\4", 4, 0, ICF_KIND_ARCHIVE },              /* zip */
+		{ "\xed\xab\xee\xdb", 4, 0, ICF_KIND_ARCHIVE },    /* rpm */
+		{ "debian-binary", 13, 8, ICF_KIND_ARCHIVE }, /* ar, as packages of Debian are */
+		{ "070701", 6, 0, ICF_KIND_ARCHIVE },         /* cpio */
+		{ "070702", 6, 0, ICF_KIND_ARCHIVE },         /* with checksums */
+		{ "070707", 6, 0, ICF_KIND_ARCHIVE },         /* old */
+		{ "ustar", 5, 257, ICF_KIND_ARCHIVE },        /* tar */
 	};
-	if (n >= 4 && memcmp(bytes, "\177ELF", 4) == 0)
-		return ICF_KIND_ELF;
-	for (size_t k = 0; k < sizeof archive / sizeof *archive; k++)
-		if (n >= (size_t)archive[k].at + archive[k].size &&
-		    memcmp((const char *)bytes + archive[k].at, archive[k].magic,
-			   archive[k].size) == 0)
-			return ICF_KIND_ARCHIVE;
-	if (n >= 262 && memcmp((const char *)bytes + 257, "ustar", 5) == 0)
-		return ICF_KIND_ARCHIVE;
-	return ICF_KIND_OTHER;
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+		if (n >= (size_t)known[k].at + known[k].size &&
+		    memcmp((const char *)bytes + known[k].at, known[k].magic, known[k].size) == 0)
+			return known[k].kind;
+	return n >= 512 && is_old_tar(bytes) ? ICF_KIND_ARCHIVE : ICF_KIND_OTHER;
+}
+
+static bool ends_in(const char *name, const char *const *end, size_t n_ends)
+{
+	size_t n = strlen(name);
+	for (size_t k = 0; k < n_ends; k++) {
+		size_t m = strlen(end[k]);
+		if (n > m && strcasecmp(name + n - m, end[k]) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool icf_product_archive_name(const char *name)
@@ -52,13 +76,17 @@ bool icf_product_archive_name(const char *name)
 					   ".tar", ".tgz",  ".txz",      ".tzst",   ".tbz2",
 					   ".ipk", ".whl",  ".tar.gz",   ".tar.xz", ".tar.zst",
 					   ".aar", ".cpio", ".tar.lzma", ".tar.bz2" };
-	size_t n = strlen(name);
-	for (size_t k = 0; k < sizeof end / sizeof *end; k++) {
-		size_t m = strlen(end[k]);
-		if (n > m && strcasecmp(name + n - m, end[k]) == 0)
-			return true;
-	}
-	return false;
+	return ends_in(name, end, sizeof end / sizeof *end);
+}
+
+bool icf_product_opens(enum icf_product_kind kind, const char *name)
+{
+	/* Pages of the manual, modules of the kernel: single files. */
+	static const char *const single[] = { ".gz", ".xz", ".zst", ".bz2", ".lzma" };
+	return kind == ICF_KIND_ARCHIVE ||
+	       (kind == ICF_KIND_COMPRESSED &&
+		(icf_product_archive_name(name) ||
+		 !ends_in(name, single, sizeof single / sizeof *single)));
 }
 
 /* The kind of the regular file PATH; -1: cannot be read, see errno. */
@@ -80,7 +108,7 @@ bool icf_product_takes(const char *path)
 	struct stat st;
 	if (stat(path, &st) != 0)
 		return false;
-	return S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && kind_of(path) == ICF_KIND_ARCHIVE);
+	return S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && kind_of(path) >= ICF_KIND_ARCHIVE);
 }
 
 struct icf_product_file *icf_product_add(struct icf_product *p, const char *name, const char *path,
@@ -131,7 +159,7 @@ static struct elfrw_err *add_regular(struct icf_product *p, const char *path, si
 				     const struct stat *st, int kind)
 {
 	struct icf_product_file *f = icf_product_add(
-		p, path, path, kind == ICF_KIND_ARCHIVE ? ICF_FILE_ARCHIVE : ICF_FILE_WAITS);
+		p, path, path, kind >= ICF_KIND_ARCHIVE ? ICF_FILE_ARCHIVE : ICF_FILE_WAITS);
 	if (!f)
 		return &elfrw_err_nomem;
 	f->rel = rel;
@@ -160,8 +188,7 @@ static struct elfrw_err *visit(struct icf_product *p, const FTSENT *e, size_t re
 	int kind = kind_of(e->fts_path);
 	if (kind < 0)
 		return add_bad(p, e->fts_path, errno);
-	if (kind == ICF_KIND_ELF ||
-	    (kind == ICF_KIND_ARCHIVE && icf_product_archive_name(e->fts_name)))
+	if (kind == ICF_KIND_ELF || icf_product_opens((enum icf_product_kind)kind, e->fts_name))
 		return add_regular(p, e->fts_path, rel, e->fts_statp, kind);
 	return NULL;
 }

@@ -346,7 +346,12 @@ static struct elfrw_err *next_member(struct run *r)
 	if (r->reading == ICF_NONE)
 		return NULL;
 	struct icf_archive_member m;
-	if (!icf_archive_next(&r->archive, &m) || (m.error[0] && r->archive.pid == 0)) {
+	bool more = icf_archive_next(&r->archive, &m);
+	/* A file that nobody called an archive, and that is none. */
+	if (more && m.none && !m.name[0] && !p->file.data[r->reading].asked &&
+	    !icf_product_archive_name(p->file.data[r->reading].name))
+		return NULL;
+	if (!more || (m.error[0] && r->archive.pid == 0)) {
 		icf_archive_stop(&r->archive);
 		r->archive.pid = 0;
 		const uint32_t at = r->reading;

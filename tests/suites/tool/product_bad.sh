@@ -66,6 +66,15 @@ python3 archives.py >said 2>&1
 rc=$?
 check product-bad/archives "$(tail -n 1 said)" test $rc = 0
 check product-bad/outside "a member was written" test ! -e ../outside -a ! -e ../../outside -a ! -e /outside -a "$(find archives -type f | wc -l)" = "$n"
+# Archives are told by their contents: layers of images, packages with other names, tar without a magic.
+mkdir -p image/blobs/sha256 && tar czf image/blobs/sha256/0123 program && tar --format=v7 -cf image/odd program && gzip -c archives.json >image/compressed && gzip -c program >image/program.1.gz
+(cd image && python3 -c "import zipfile; zipfile.ZipFile('app.jar', 'w').write('../program', 'lib/program')")
+tar cf image.tar image
+for what in "image program, lib/program, program" "image.tar image/app.jar:lib/program, image/blobs/sha256/0123:program, image/odd:program"; do
+	"$ICFOLD" audit --json "${what%% *}" >image.json 2>err
+	got=$(jq -r '[.files[].name | split(":")[1:] | join(":")] | join(", ")' image.json)
+	check "product-bad/by contents ${what%% *}" "$got $(first_line err)" test "$(tr ', ' '\n' <<<"$got" | sort)" = "$(tr ', ' '\n' <<<"${what#* }" | sort)"
+done
 # Of hard links in cpio the last one has the data; in RPM, too.
 mkdir hard && cp program hard/one && ln hard/one hard/two
 if have cpio; then
