@@ -28,6 +28,7 @@
 
 #define KEEP   16  /* instructions examined before a jump */
 #define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
+#define CLOSE  128 /* the same for a table in the code itself: there are more such pairs */
 #define SLACK \
 	32 /* words that lead to no function, before a table's first that does or between two */
 #define SMALL (1 << 20)
@@ -345,12 +346,12 @@ static void pin_by_own(struct icf_program *prog, uint32_t i, struct gap *g)
 	const struct icf_unit *u = &prog->unit.data[i];
 	size_t near = 0;
 	for (size_t k = 0; k < g->name.len; k++) {
-		while (name[k].pos - name[near].pos > NEARBY)
+		while (name[k].pos - name[near].pos > CLOSE)
 			near++;
 		if (name[k].va - u->start >= u->end - u->start)
 			continue;
 		for (size_t c = near; c < g->name.len && (name[c].pos <= name[k].pos ||
-							  name[c].pos - name[k].pos <= NEARBY);
+							  name[c].pos - name[k].pos <= CLOSE);
 		     c++)
 			if (name[c].code)
 				pin_own_row(prog, g, i, name[k].va, name[c].va);
