@@ -29,6 +29,7 @@
 #define SPARE       (256ULL << 20)
 #define MAX_MEMBERS 1000000
 #define MAX_DEPTH   4
+#define MAX_PARTS   16 /* of an initramfs */
 #define BLOCK       65536
 #define NO_ARCHIVE  "Unrecognized archive format" /* libarchive has no number for it alone */
 #define TOO_MUCH    "unpacks to much more than its size lets expect: not read further"
@@ -337,6 +338,46 @@ static bool walk(struct reader *r, struct archive *a, size_t prefix, unsigned de
 	return true;
 }
 
+/* Is there another archive in FD from *AT on, behind zeros?  *AT: where it begins. */
+static bool find_next(int fd, off_t *at)
+{
+	uint8_t head[512]; /* as much as tells what it is */
+	for (;;) {
+		ssize_t n = pread(fd, head, sizeof head, *at), zeros = 0;
+		while (zeros < n && !head[zeros])
+			zeros++;
+		if (n <= 0)
+			return false;
+		if (!zeros)
+			return icf_product_kind(head, (size_t)n) >= ICF_KIND_ARCHIVE;
+		*at += zeros;
+	}
+}
+
+/* Reads the archive in FD.  Several that follow each other are an initramfs: cpio, of which the
+ * last one may be compressed. */
+static void read_all(struct reader *r, int fd)
+{
+	const struct icf_libarchive *lib = &r->lib;
+	bool more = true;
+	off_t at = 0;
+	for (unsigned n = 0; more && n < MAX_PARTS; n++) {
+		struct archive *a = new_archive(lib);
+		if (!a || lseek(fd, at, SEEK_SET) < 0)
+			_exit(1);
+		if (lib->archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK) {
+			cannot_open(r, a, 0);
+			return;
+		}
+		more = walk(r, a, 0, 0) &&
+		       (lib->archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO &&
+		       lib->archive_filter_count(a) == 1;
+		at += lib->archive_filter_bytes(a, 0);
+		more = more && find_next(fd, &at);
+		lib->archive_read_free(a);
+	}
+}
+
 static void read_archive(const char *path, int socket, uint64_t memory)
 {
 	/* Names that an archive says to be UTF-8 are lost where the characters of the locale are
@@ -344,10 +385,9 @@ static void read_archive(const char *path, int socket, uint64_t memory)
 	setlocale(LC_CTYPE, "C.UTF-8");
 	struct reader *r = calloc(1, sizeof *r);
 	bool there = r && open_library(&r->lib);
-	struct archive *a = there ? new_archive(&r->lib) : NULL;
 	int fd = elfrw_open_regular(path);
 	struct stat st;
-	if (!r || (there && !a))
+	if (!r)
 		_exit(1);
 	r->socket = socket;
 	r->largest = memory;
@@ -359,10 +399,7 @@ static void read_archive(const char *path, int socket, uint64_t memory)
 	else {
 		r->left = SPARE + RATIO * (uint64_t)st.st_size;
 		icf_package_of_file(path, r->m.package);
-		if (r->lib.archive_read_open_fd(a, fd, BLOCK) != ARCHIVE_OK)
-			cannot_open(r, a, 0);
-		else
-			walk(r, a, 0, 0);
+		read_all(r, fd);
 	}
 	/* An empty message is the end: without it the process was ended. */
 	r->m = (struct icf_archive_member){ .fd = -1 };

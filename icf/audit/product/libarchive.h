@@ -9,6 +9,7 @@
 /* clang-format off */
 #define ICF_LIBARCHIVE(X) \
 	X(archive_error_string) X(archive_set_error) X(archive_read_new) \
+	X(archive_filter_bytes) X(archive_filter_count) X(archive_format) \
 	X(archive_read_free) X(archive_read_open) X(archive_read_open_fd) \
 	X(archive_read_next_header) X(archive_read_data) X(archive_read_set_option) \
 	X(archive_read_support_filter_bzip2) X(archive_read_support_filter_gzip) \

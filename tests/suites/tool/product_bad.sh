@@ -78,6 +78,10 @@ done
 # Of hard links in cpio the last one has the data; in RPM, too.
 mkdir hard && cp program hard/one && ln hard/one hard/two
 if have cpio; then
+	(echo none >early && echo early | cpio -o -H newc && head -c 3000 /dev/zero) >initramfs 2>/dev/null
+	(cd hard && echo one | cpio -o -H newc | gzip -c) >>initramfs 2>/dev/null
+	"$ICFOLD" audit --json initramfs >hard.json 2>err
+	check "product-bad/initramfs" "$(first_line err)" test "$(jq -r '.files[0] | .name + " " + .state' hard.json)" = "initramfs:one analysed"
 	for form in newc crc odc; do
 		(cd hard && printf 'one\ntwo\n' | cpio -o -H $form) >hard.cpio 2>/dev/null
 		"$ICFOLD" audit --json hard.cpio >hard.json 2>err
