@@ -54,6 +54,9 @@ static bool is_sum(const struct icf_flow *f, size_t at)
 	for (size_t j = 0; j < f->sum.len; j++)
 		if (f->sum.data[j].at == at && f->sum.data[j].sure)
 			return true;
+	for (size_t j = 0; j < f->of_all.len; j++)
+		if (f->of_all.data[j] == at)
+			return true;
 	return false;
 }
 
@@ -143,6 +146,7 @@ static void pin(struct icf_flow *f, uint64_t from, const struct icf_sum *s)
 static struct elfrw_err *follow_sources(struct icf_flow *f, const uint64_t *from)
 {
 	bool numbers = false;
+	f->of_all.len = 0;
 	if (!f->source.len)
 		return NULL;
 	ELFRW_TRY(icf_flow_run(f, f->source.data, f->source.len));
@@ -160,6 +164,14 @@ static struct elfrw_err *follow_sources(struct icf_flow *f, const uint64_t *from
 		icf_flow_give_up(f, f->source.data[0]);
 	if (!numbers || f->source.len > ICF_MAX_SOURCES)
 		return NULL;
+	/* A jump to one sum may lead to where another is computed. */
+	for (size_t k = 0; k < f->sum.len; k++) {
+		uint32_t *slot = f->sum.data[k].sure ? VEC_PUSH(&f->of_all) : NULL;
+		if (slot)
+			*slot = f->sum.data[k].at;
+		else if (f->sum.data[k].sure)
+			return &elfrw_err_nomem;
+	}
 	for (size_t k = 0; k < f->source.len; k++) {
 		ELFRW_TRY(icf_flow_run(f, f->source.data + k, 1));
 		ELFRW_TRY(judge(f));
@@ -175,6 +187,7 @@ static struct elfrw_err *follow_sources(struct icf_flow *f, const uint64_t *from
 static struct elfrw_err *follow_dark(struct icf_flow *f)
 {
 	uint64_t from[ICF_MAX_SOURCES];
+	f->of_all.len = 0;
 	ELFRW_TRY(icf_flow_sources(f, from));
 	if (!f->source.len)
 		return NULL;
@@ -239,6 +252,7 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 			err = examine(&f, i);
 	job->part[part] = (struct found){ f.loose, f.loose_at };
 	VEC_FREE(&f.source);
+	VEC_FREE(&f.of_all);
 	VEC_FREE(&f.sum);
 	icf_trace_deinit(&f.t);
 	return err;

@@ -29,6 +29,9 @@ struct icf_flow {
 	struct icf_trace t;
 	VEC(uint32_t) source; /* instructions that compute an address; ascending */
 	VEC(struct icf_sum) sum;
+	VEC(uint32_t)
+	of_all;            /* instructions that compute sums, when one source is followed: with
+			      any of them */
 	bool own;          /* addresses inside the own unit */
 	bool dark;         /* places in other code that is not understood */
 	bool edges;        /* icf_trace_edges() was called */
