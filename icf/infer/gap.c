@@ -21,6 +21,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "icf/infer/effect.h"
 #include "icf/infer/unit.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -158,8 +159,11 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 
 struct done;
 
+#define REGS 64
+
 struct gap {
 	struct done *done;             /* borrowed */
+	uint64_t function[REGS];       /* by register: the function whose address it holds, or 0 */
 	VEC(struct icf_named_at) name; /* by pos */
 	bool sums;                     /* it calls a sum, or jumps to one */
 	uint64_t start, end;           /* of the unit that was pinned last */
@@ -234,9 +238,58 @@ static inline __attribute__((always_inline)) bool pin_at(struct icf_program *pro
 	return va - g->lo < g->hi - g->lo && pin_other(prog, g, va);
 }
 
+/* The function outside of unit I that begins at VA and that may move, or 0. */
+static uint64_t known_function(const struct icf_program *prog, uint32_t i, uint64_t va)
+{
+	uint32_t k = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return k != ICF_NONE && k != i && prog->unit.data[k].start == va &&
+			       !icf_is_dark(&prog->unit.data[k]) &&
+			       !prog->exec.data[prog->unit.data[k].sec].linkage
+		       ? va
+		       : 0;
+}
+
+/* Follows addresses of functions through registers, along code without branches, to the last
+ * instruction of T.  If something is added to one, the sum may be any place. */
+static void follow_functions(struct icf_program *prog, uint32_t i, struct gap *g,
+			     const struct icf_trace *t)
+{
+	const struct icf_insn_at *a = &t->insn.data[t->insn.len - 1];
+	const struct elfrw_insn *in = &a->in;
+	struct elfrw_effect e = icf_effect_at(prog, i, t, t->insn.len - 1);
+	bool in_memory = in->flags & ELFRW_INSN_MEM;
+	uint64_t now = 0;
+	if (in->kind != ELFRW_INSN_OTHER && in->kind != ELFRW_INSN_NOP &&
+	    in->kind != ELFRW_INSN_JCC) {
+		memset(g->function, 0, sizeof g->function);
+		return;
+	}
+	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !icf_is_half(prog->arch, in))
+		now = known_function(prog, i, in->target);
+	else if (e.op == ELFRW_OP_MOV && !in_memory && e.a < REGS)
+		now = g->function[e.a];
+	else if (e.op == ELFRW_OP_ADDRESS || e.op == ELFRW_OP_ADD || e.op == ELFRW_OP_SUB) {
+		bool lea = e.op == ELFRW_OP_ADDRESS;
+		unsigned x = lea         ? in->base
+			     : in_memory ? e.dst
+					 : e.a,
+			 y = lea                                 ? in->index
+			     : e.op == ELFRW_OP_SUB || in_memory ? ELFRW_REG_NONE
+								 : e.b;
+		if ((x < REGS && g->function[x]) || (y < REGS && g->function[y]))
+			icf_infer_loose(prog, prog->unit.data[i].start + a->pos,
+					"code without bounds adds to the address of a function");
+	}
+	for (unsigned r = 0; r < REGS; r++)
+		if (e.writes >> r & 1)
+			g->function[r] = 0;
+	if (e.dst < REGS)
+		g->function[e.dst] = now;
+}
+
 /* Reads unit I.  Bytes in it that nothing refers to may be data, so a byte that begins no
  * instruction is skipped. */
-static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, struct gap *ret)
+static struct elfrw_err *read_gap(struct icf_program *prog, uint32_t i, struct gap *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
@@ -256,6 +309,7 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 			t.insn.len = KEEP;
 		}
 		t.insn.data[t.insn.len++] = a;
+		follow_functions(prog, i, ret, &t);
 		if (!ret->sums &&
 		    (a.in.kind == ELFRW_INSN_CALL_IND || a.in.kind == ELFRW_INSN_JMP_IND))
 			ret->sums = icf_call_adds(prog, i, &t, t.insn.len - 1);
@@ -319,22 +373,37 @@ static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r
 		;
 }
 
-/* Pins the functions that words of unit I lead to, from TABLE on and counted from FROM.  What is
- * read may be instructions: few words of these lead to the entry of a function. */
+/* Pins the function that begins at TO; false: none does, outside of unit I. */
+static bool pin_entry(struct icf_program *prog, const struct gap *g, uint32_t i, uint64_t to)
+{
+	uint32_t k = to - g->lo < g->hi - g->lo ? icf_unit_at(prog, to) : ICF_NONE;
+	if (k == ICF_NONE || k == i || prog->unit.data[k].start != to)
+		return false;
+	icf_pin_unit(prog, k);
+	return true;
+}
+
+/* Pins the functions that words of unit I lead to, counted from FROM: words at any even place from
+ * TABLE on, and before it.  What is read may be instructions: few words of these lead to the entry
+ * of a function.  If it calls sums,
+ * words of two bytes, too. */
 static void pin_own_row(struct icf_program *prog, struct gap *g, uint32_t i, uint64_t table,
 			uint64_t from)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *p = icf_unit_bytes(prog, u);
+	const uint64_t size = u->end - u->start, begin = table - u->start;
 	unsigned n = 0;
-	for (uint64_t off = table - u->start; n < SLACK && u->end - u->start - off >= 4;
-	     off += 4, n++) {
-		uint64_t to = from + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + off);
-		uint32_t k = to - g->lo < g->hi - g->lo ? icf_unit_at(prog, to) : ICF_NONE;
-		if (k == ICF_NONE || k == i || prog->unit.data[k].start != to)
-			continue;
-		icf_pin_unit(prog, k);
-		n = 0;
+	for (uint64_t off = begin < SLACK ? begin & 1 : begin - SLACK;
+	     n < 4 * SLACK && size - off >= 2; off += 2, n++) {
+		uint64_t w = size - off < 4 ? 0 : (uint64_t)(int64_t)(int32_t)elfrw_get32(p + off),
+			 half = elfrw_get16(p + off);
+		bool any = pin_entry(prog, g, i, from + w);
+		any |= pin_entry(prog, g, i, from - w);
+		any |= g->sums && (pin_entry(prog, g, i, from + half) |
+				   pin_entry(prog, g, i, from + (uint64_t)(int64_t)(int16_t)half));
+		if (any)
+			n = 0;
 	}
 }
 

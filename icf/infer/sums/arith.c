@@ -65,15 +65,19 @@ static bool is_sum(const struct icf_flow *f, size_t at)
 static bool is_number(struct icf_flow *f, size_t at, unsigned r, int64_t *n)
 {
 	struct icf_defs d = icf_defs_reaching(f->prog, f->unit, &f->t, at, r, false);
+	unsigned numbers = 0;
 	for (unsigned k = 0; k < d.n; k++) {
+		/* A jump to the sum leads to no label of the unit. */
+		if (f->own && is_sum(f, d.def[k].at))
+			continue;
 		if (d.def[k].kind != ICF_DEF_NUMBER)
 			return false;
 		struct elfrw_effect e = icf_effect_at(f->prog, f->unit, &f->t, d.def[k].at);
 		if (e.op != ELFRW_OP_MOV || !(e.flags & ELFRW_EFFECT_IMM))
 			return false;
-		*n = d.n == 1 ? e.imm : 0;
+		*n = numbers++ ? 0 : e.imm;
 	}
-	return d.n && !d.full;
+	return numbers && !d.full;
 }
 
 /* Does the register of S hold nothing but an address of a function, or a sum with it?  A search
