@@ -14,6 +14,7 @@
  *   - a word that is exactly the distance to a function, behind a place in its own bytes that it
  *     refers to, counted from a code address in the same way: several functions of assembler are
  *     one unit, and so is the table that they share;
+ *   - anywhere, if it adds anything to the address of a function that may move: nothing moves then;
  *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function
  *     (word.c).
  * Its use of a place between two functions is unknown: nothing moves then.  Cost: linear in the

@@ -80,6 +80,16 @@ static bool is_number(struct icf_flow *f, size_t at, unsigned r, int64_t *n)
 	return numbers && !d.full;
 }
 
+/* Does register R hold an entry of a table at instruction AT, on each path? */
+static bool is_entry(struct icf_flow *f, size_t at, unsigned r)
+{
+	struct icf_defs d = icf_defs_reaching(f->prog, f->unit, &f->t, at, r, false);
+	for (unsigned k = 0; k < d.n; k++)
+		if (d.def[k].kind != ICF_DEF_DIST)
+			return false;
+	return d.n && !d.full;
+}
+
 /* Does the register of S hold nothing but an address of a function, or a sum with it?  A search
  * that gives up shows nothing. */
 static bool is_sure(struct icf_flow *f, const struct icf_sum *s)
@@ -94,7 +104,9 @@ static bool is_sure(struct icf_flow *f, const struct icf_sum *s)
 		if (!is_source(f, d.def[k].at) && !is_sum(f, d.def[k].at))
 			return false;
 	int64_t n;
-	return d.n && !d.full && (!s->only || is_number(f, s->at, s->other, &n));
+	return d.n && !d.full &&
+	       (!s->only || is_number(f, s->at, s->other, &n) ||
+		(s->whole && is_entry(f, s->at, s->other)));
 }
 
 /* S adds what a register holds.  Is that a number? */

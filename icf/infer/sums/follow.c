@@ -99,8 +99,12 @@ static void add(struct icf_flow *f, size_t k, const struct elfrw_effect *e, unsi
 			     .whole = stage == WHOLE && (!minus || e->a == r),
 			     .known = number && stage == WHOLE,
 			     .number = e->op == ELFRW_OP_ADDRESS ? e->disp : n };
-	if (minus && s.other == ELFRW_REG_NONE)
-		return;
+	if (minus && s.other == ELFRW_REG_NONE) {
+		/* A difference to a word of a table; other words are addresses. */
+		if (!(a->in.flags & ELFRW_INSN_MEM) || a->in.index == ELFRW_REG_NONE || e->a != r)
+			return;
+		s.only = false;
+	}
 	s.shift = e->op == ELFRW_OP_ADDRESS && a->in.base == r && a->in.index != ELFRW_REG_NONE
 			  ? (uint8_t)__builtin_ctz(a->in.scale)
 			  : e->shift;

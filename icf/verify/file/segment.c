@@ -58,6 +58,15 @@ static void check_bounds(const struct icf_vclaim *c, struct icf_vlog *log, uint3
 			ICF_VX(y->p_vaddr), ICF_VX(y->p_vaddr + y->p_memsz));
 }
 
+/* The bytes of segment X of IMG that its file does not have, although the segment says so: lld's
+ * protected segments end with a page. */
+static uint64_t missing(const struct elfrw_image *img, const Elf64_Phdr *x)
+{
+	const Elf64_Phdr *load = icf_vfile_load_at(img, x->p_vaddr, x->p_filesz);
+	uint64_t end = load ? x->p_vaddr - load->p_vaddr + x->p_filesz : 0;
+	return load && end > load->p_filesz ? end - load->p_filesz : 0;
+}
+
 /* Checks that the segment Y, number K, of OUT has the bytes that are loaded at its address; without
  * bytes, the offset of X. */
 static void check_bytes(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t k,
@@ -75,7 +84,7 @@ static void check_bytes(const struct icf_vclaim *c, struct icf_vlog *log, uint32
 				k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
 	} else if (y->p_filesz &&
 		   (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||
-		    y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
+		    missing(&c->out, y) > missing(&c->in, x)))
 		icf_vlog_bad(
 			log, ICF_VC_SEGMENT,
 			"offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx",
