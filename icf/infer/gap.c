@@ -31,10 +31,10 @@
 #define KEEP   16  /* instructions examined before a jump */
 #define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
 #define CLOSE  128 /* the same for a table in the code itself: there are more such pairs */
-#define SLACK \
-	32 /* words that lead to no function, before a table's first that does or between two */
-#define SMALL (1 << 20)
-#define PAGE  12 /* exponent of two */
+#define BEFORE 32  /* bytes before a named place in which a table may begin */
+#define APART  160 /* places in a row that lead to no function end it */
+#define SMALL  (1 << 20)
+#define PAGE   12 /* exponent of two */
 
 enum { ENTERED = 1, SEEN = 2 }; /* a unit */
 
@@ -165,6 +165,7 @@ struct done;
 struct gap {
 	struct done *done;             /* borrowed */
 	uint64_t function[REGS];       /* by register: the function whose address it holds, or 0 */
+	bool holds;                    /* one may hold one */
 	VEC(struct icf_named_at) name; /* by pos */
 	bool sums;                     /* it calls a sum, or jumps to one */
 	uint64_t start, end;           /* of the unit that was pinned last */
@@ -202,8 +203,9 @@ struct done {
 	} row[ROWS];
 	struct {
 		uint64_t va, from;
-	} pinned[LAST];       /* pin_row() */
-	uint64_t words[LAST]; /* pin_words() */
+	} pinned[LAST];        /* pin_row() */
+	uint64_t words[LAST];  /* pin_words() */
+	struct icf_bits entry; /* where functions begin */
 };
 
 static size_t slot(uint64_t key, size_t n)
@@ -257,16 +259,21 @@ static void follow_functions(struct icf_program *prog, uint32_t i, struct gap *g
 {
 	const struct icf_insn_at *a = &t->insn.data[t->insn.len - 1];
 	const struct elfrw_insn *in = &a->in;
-	struct elfrw_effect e = icf_effect_at(prog, i, t, t->insn.len - 1);
-	bool in_memory = in->flags & ELFRW_INSN_MEM;
-	uint64_t now = 0;
+	bool in_memory = in->flags & ELFRW_INSN_MEM, computes = (in->flags & ELFRW_INSN_LEA) &&
+								in->pcrel_size &&
+								!icf_is_half(prog->arch, in);
+	uint64_t now = computes ? known_function(prog, i, in->target) : 0;
+	if (!now && !g->holds) /* most code */
+		return;
 	if (in->kind != ELFRW_INSN_OTHER && in->kind != ELFRW_INSN_NOP &&
 	    in->kind != ELFRW_INSN_JCC) {
 		memset(g->function, 0, sizeof g->function);
+		g->holds = false;
 		return;
 	}
-	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !icf_is_half(prog->arch, in))
-		now = known_function(prog, i, in->target);
+	struct elfrw_effect e = icf_effect_at(prog, i, t, t->insn.len - 1);
+	if (computes)
+		g->holds |= now != 0;
 	else if (e.op == ELFRW_OP_MOV && !in_memory && e.a < REGS)
 		now = g->function[e.a];
 	else if (e.op == ELFRW_OP_ADDRESS || e.op == ELFRW_OP_ADD || e.op == ELFRW_OP_SUB) {
@@ -377,7 +384,9 @@ static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r
 /* Pins the function that begins at TO; false: none does, outside of unit I. */
 static bool pin_entry(struct icf_program *prog, const struct gap *g, uint32_t i, uint64_t to)
 {
-	uint32_t k = to - g->lo < g->hi - g->lo ? icf_unit_at(prog, to) : ICF_NONE;
+	if (!icf_bit(&g->done->entry, to))
+		return false;
+	uint32_t k = icf_unit_at(prog, to);
 	if (k == ICF_NONE || k == i || prog->unit.data[k].start != to)
 		return false;
 	icf_pin_unit(prog, k);
@@ -395,8 +404,8 @@ static void pin_own_row(struct icf_program *prog, struct gap *g, uint32_t i, uin
 	const uint8_t *p = icf_unit_bytes(prog, u);
 	const uint64_t size = u->end - u->start, begin = table - u->start;
 	unsigned n = 0;
-	for (uint64_t off = begin < SLACK ? begin & 1 : begin - SLACK;
-	     n < 4 * SLACK && size - off >= 2; off += 2, n++) {
+	for (uint64_t off = begin < BEFORE ? begin & 1 : begin - BEFORE;
+	     n < APART && size - off >= 2; off += 2, n++) {
 		uint64_t w = size - off < 4 ? 0 : (uint64_t)(int64_t)(int32_t)elfrw_get32(p + off),
 			 half = elfrw_get16(p + off);
 		bool any = pin_entry(prog, g, i, from + w);
@@ -539,8 +548,13 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 {
 	struct elfrw_err *err = NULL;
 	struct done *done = calloc(1, sizeof *done);
-	if (!done)
+	if (!done || !icf_bits_init(&done->entry, prog->exec.data[0].start,
+				    prog->exec.data[prog->exec.len - 1].end)) {
+		free(done);
 		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		icf_set_bit(&done->entry, prog->unit.data[i].start);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		if (is_bare(prog, u) && !u->n_sym && (u->flags & ICF_UNIT_RELATIVE) &&
@@ -549,6 +563,7 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 		if (icf_is_dark(u) && !prog->exec.data[u->sec].linkage)
 			err = infer_gap(prog, map, i, done);
 	}
+	icf_bits_deinit(&done->entry);
 	free(done);
 	return err;
 }

@@ -109,11 +109,9 @@ static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint
 	/* Some linkers' sections are not aligned as they say. */
 	uint64_t align = y->sh_addralign > 1 ? y->sh_addralign : 1;
 	if ((y->sh_addr ^ x->sh_addr) & (align - 1))
-		icf_vlog_bad(
-			log, ICF_VC_SECTION,
-			"address: %s: expected a multiple of %llu and 0x%llx more, found 0x%llx",
-			a->name, ICF_VX(align), ICF_VX(x->sh_addr & (align - 1)),
-			ICF_VX(y->sh_addr));
+		icf_vlog_bad(log, ICF_VC_SECTION,
+			     "address: %s: expected a multiple of %llu, found 0x%llx", a->name,
+			     ICF_VX(align), ICF_VX(y->sh_addr));
 	bool code = icf_v_exec_of(c, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
 	/* data/dynamic.c counts the dynamic relocations. */
 	if (x->sh_size != y->sh_size && !code && !unwind && x->sh_type != SHT_RELA)
