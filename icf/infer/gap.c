@@ -410,8 +410,10 @@ static void pin_own_row(struct icf_program *prog, struct gap *g, uint32_t i, uin
 			 half = elfrw_get16(p + off);
 		bool any = pin_entry(prog, g, i, from + w);
 		any |= pin_entry(prog, g, i, from - w);
-		any |= g->sums && (pin_entry(prog, g, i, from + half) |
-				   pin_entry(prog, g, i, from + (uint64_t)(int64_t)(int16_t)half));
+		if (g->sums) {
+			any |= pin_entry(prog, g, i, from + half);
+			any |= pin_entry(prog, g, i, from + (uint64_t)(int64_t)(int16_t)half);
+		}
 		if (any)
 			n = 0;
 	}
