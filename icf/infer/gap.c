@@ -394,9 +394,8 @@ static bool pin_entry(struct icf_program *prog, const struct gap *g, uint32_t i,
 }
 
 /* Pins the functions that words of unit I lead to, counted from FROM: words at any even place from
- * TABLE on, and before it.  What is read may be instructions: few words of these lead to the entry
- * of a function.  If it calls sums,
- * words of two bytes, too. */
+ * TABLE on, and before it; of two bytes, too, if the unit calls sums.  What is read may be
+ * instructions: few words of these lead to the entry of a function. */
 static void pin_own_row(struct icf_program *prog, struct gap *g, uint32_t i, uint64_t table,
 			uint64_t from)
 {

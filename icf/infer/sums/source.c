@@ -27,37 +27,38 @@ static bool is_behind(const struct icf_program *prog, const struct icf_unit *u, 
 	       icf_unit_at(prog, va) == ICF_NONE;
 }
 
+/* The code that REF leads to: by its address, or by a pointer to it in memory. */
+static bool code_named(const struct icf_program *prog, const struct icf_ref *ref, uint64_t *va)
+{
+	*va = ref->target;
+	if (icf_in_exec(prog, *va))
+		return true;
+	const struct icf_dataref *d = ref->flags & ICF_REF_LEA ? NULL : icf_dataref_at(prog, *va);
+	if (!d || d->kind != ICF_DATA_ADDRESS)
+		return false;
+	*va = d->target;
+	return true;
+}
+
 bool icf_flow_names_function(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
-	uint64_t va = ref->target;
+	uint64_t va;
 	/* Of an address in two halves, the second adds to the first what belongs to it (pair.c).
 	 * GCC for AArch64 lets switches count from the label behind their jump. */
 	if (ref->kind == ICF_REF_BRANCH || elfrw_form_is_high(&prog->arch->form[ref->form]) ||
 	    (prog->arch->low_form && icf_names_own_end(prog, i, ref)))
 		return false;
-	if (!icf_in_exec(prog, va)) {
-		const struct icf_dataref *d =
-			ref->flags & ICF_REF_LEA ? NULL : icf_dataref_at(prog, va);
-		if (!d || d->kind != ICF_DATA_ADDRESS)
-			return false;
-		va = d->target;
-	}
+	if (!code_named(prog, ref, &va))
+		return false;
 	/* The end of a function may be in the padding behind it. */
 	return function_at(prog, i, va) != ICF_NONE || is_behind(prog, &prog->unit.data[i], va);
 }
 
 bool icf_flow_names_dark(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
-	uint64_t va = ref->target;
-	if (ref->kind == ICF_REF_BRANCH)
+	uint64_t va;
+	if (ref->kind == ICF_REF_BRANCH || !code_named(prog, ref, &va))
 		return false;
-	if (!icf_in_exec(prog, va)) {
-		const struct icf_dataref *d =
-			ref->flags & ICF_REF_LEA ? NULL : icf_dataref_at(prog, va);
-		if (!d || d->kind != ICF_DATA_ADDRESS)
-			return false;
-		va = d->target;
-	}
 	uint32_t k = icf_unit_at(prog, va);
 	return k != ICF_NONE && k != i && icf_is_dark(&prog->unit.data[k]);
 }
