@@ -241,7 +241,7 @@ static struct elfrw_err *make_plan(const struct job *job)
 	return NULL;
 }
 
-static const struct stage planning[] = {
+static const struct stage looking[] = {
 	{ "symbols", load_symbols },
 	{ "frames", read_frames },
 	{ "units", find_units },
@@ -250,6 +250,8 @@ static const struct stage planning[] = {
 	{ "inference", infer_refs },
 	{ "resolve", resolve },
 	{ "jump tables", find_tables },
+};
+static const struct stage choosing[] = {
 	{ "unused", find_unused },
 	{ "eligible", find_eligible },
 	{ "partition, plan", make_plan },
@@ -395,19 +397,75 @@ static struct elfrw_err *open_input(struct icf_run *run, const struct icf_option
 	return NULL;
 }
 
+static struct elfrw_err *plan(const struct job *job)
+{
+	ELFRW_TRY(run_stages(job, looking, sizeof looking / sizeof *looking));
+	return run_stages(job, choosing, sizeof choosing / sizeof *choosing);
+}
+
 /* Plans (I = 0), or gets the memory for what is done next; ARG: a struct job. */
 static struct elfrw_err *plan_or_prepare(void *arg, size_t i)
 {
 	const struct job *job = arg;
-	return i == 0 ? run_stages(job, planning, sizeof planning / sizeof *planning)
-		      : dwr_rewrite_room_make(&job->run->img, &job->run->room);
+	return i == 0 ? plan(job) : dwr_rewrite_room_make(&job->run->img, &job->run->room);
 }
 
 struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt)
 {
 	struct job job = { run, opt, NULL };
 	ELFRW_TRY(open_input(run, opt));
-	return plan_or_prepare(&job, 0);
+	return plan(&job);
+}
+
+struct elfrw_err *icf_run_look(struct icf_run *run, const struct icf_options *opt)
+{
+	struct job job = { run, opt, NULL };
+	ELFRW_TRY(open_input(run, opt));
+	return run_stages(&job, looking, sizeof looking / sizeof *looking);
+}
+
+struct elfrw_err *icf_run_choose(struct icf_run *run, const struct icf_options *opt)
+{
+	struct job job = { run, opt, NULL };
+	return run_stages(&job, choosing, sizeof choosing / sizeof *choosing);
+}
+
+struct elfrw_err *icf_looked_save(const struct icf_program *prog, struct icf_looked *ret)
+{
+	const size_t n = prog->unit.len;
+	*ret = (struct icf_looked){ .flags = malloc((n + 1) * sizeof *ret->flags),
+				    .reason = malloc(n + 1),
+				    .loose = prog->loose,
+				    .loose_at = prog->loose_at,
+				    .n_pinned = prog->n_pinned };
+	if (!ret->flags || !ret->reason) {
+		icf_looked_deinit(ret);
+		return &elfrw_err_nomem;
+	}
+	for (size_t i = 0; i < n; i++) {
+		ret->flags[i] = prog->unit.data[i].flags;
+		ret->reason[i] = prog->unit.data[i].reason;
+	}
+	return NULL;
+}
+
+void icf_looked_restore(const struct icf_looked *from, struct icf_program *prog)
+{
+	for (size_t i = 0; i < prog->unit.len; i++) {
+		prog->unit.data[i].flags = from->flags[i];
+		prog->unit.data[i].reason = from->reason[i];
+	}
+	prog->loose = from->loose;
+	prog->loose_at = from->loose_at;
+	prog->n_pinned = from->n_pinned;
+	prog->mark.len = prog->dead.len = 0;
+}
+
+void icf_looked_deinit(struct icf_looked *looked)
+{
+	free(looked->flags);
+	free(looked->reason);
+	*looked = (struct icf_looked){ 0 };
 }
 
 static void release(struct icf_apply *a)

@@ -44,6 +44,26 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 /* Loads and plans only.  RUN starts as { 0 }. */
 struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt);
 
+/* The same in two steps.  icf_run_look: units, references and tables, for which only OPT->threads
+ * and the files' names matter.  icf_run_choose: what is unused, what may fold, and the plan. */
+struct elfrw_err *icf_run_look(struct icf_run *run, const struct icf_options *opt);
+struct elfrw_err *icf_run_choose(struct icf_run *run, const struct icf_options *opt);
+
+/* What of a program the second step changes and the next one does not find anew. */
+struct icf_looked {
+	uint32_t *flags; /* by unit; owned, as `reason` is */
+	uint8_t *reason;
+	const char *loose;
+	uint64_t loose_at;
+	uint32_t n_pinned;
+};
+
+/* Saves it between the steps; restores it, so that the second step can be taken again.  The plan
+ * is the caller's to free before. */
+struct elfrw_err *icf_looked_save(const struct icf_program *prog, struct icf_looked *ret);
+void icf_looked_restore(const struct icf_looked *from, struct icf_program *prog);
+void icf_looked_deinit(struct icf_looked *looked);
+
 struct icf_clock {
 	double wall, cpu; /* seconds */
 };

@@ -1,6 +1,6 @@
-/* audit.c: see audit.h.  The stages up to eligibility run once; then each mode makes a plan for the
- * same program.  Units, references and tables do not depend on the mode.  Only the plan and the
- * reasons that it sets do. */
+/* audit.c: see audit.h.  Units, references and tables are found once; then it is asked what is
+ * unused, and each mode makes a plan for the same program.  Only the plans, and the reasons that
+ * they set, depend on the mode. */
 #include "icf/audit/audit.h"
 #include "dwarf/symbolize/symbolize.h"
 #include <stdlib.h>
@@ -78,14 +78,21 @@ static void measure(struct icf_audit *a)
 	}
 }
 
-struct elfrw_err *icf_audit_plan(struct icf_audit *a, struct icf_options *run)
+/* What follows icf_run_look(). */
+static struct elfrw_err *choose(struct icf_audit *a, struct icf_options *run)
 {
-	ELFRW_TRY(icf_run_plan(&a->run, run));
+	ELFRW_TRY(icf_run_choose(&a->run, run));
 	a->unit = calloc(a->run.prog.unit.len + 1, sizeof *a->unit);
 	if (!a->unit)
 		return &elfrw_err_nomem;
 	measure(a);
 	return plan_both(a, run);
+}
+
+struct elfrw_err *icf_audit_plan(struct icf_audit *a, struct icf_options *run)
+{
+	ELFRW_TRY(icf_run_look(&a->run, run));
+	return choose(a, run);
 }
 
 struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
@@ -98,9 +105,11 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 		return err;
 	elfrw_err_free(err); /* the code below reports the fault of the file in other words */
 	run.debug_file = debug_file;
-	err = icf_audit_find_unused(&a->unused, &run);
+	err = icf_run_look(&a->run, &run);
 	if (!err)
-		err = icf_audit_plan(a, &run);
+		err = icf_audit_find_unused(&a->unused, &a->run, &run);
+	if (!err)
+		err = choose(a, &run);
 	free(debug_file);
 	if (err)
 		return err;

@@ -231,8 +231,9 @@ void icf_advice_json(FILE *f, const struct icf_advice *a, unsigned n);
 /* The stages up to the plans of both modes: A's units, with what becomes of them, and its totals.
  * RUN->mode is changed. */
 struct elfrw_err *icf_audit_plan(struct icf_audit *a, struct icf_options *run); /* audit.c */
-struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u,
-					const struct icf_options *base); /* unused.c */
+/* unused.c.  Between the steps of RUN, which is then as it was; BASE: its options. */
+struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u, struct icf_run *run,
+					const struct icf_options *base);
 struct elfrw_err *icf_audit_names(struct icf_audit *a,
 				  const struct icf_audit_options *opt); /* source.c */
 /* Takes "." and ".." and double slashes out of PATH, in place. */

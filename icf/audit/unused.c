@@ -1,8 +1,8 @@
 /* unused.c: what --gc-functions would remove, and what would then be left to fold.
  *
- * A run of its own, because a function that is gone observes no addresses and is nobody's twin:
+ * A choice of its own, because a function that is gone observes no addresses and is nobody's twin:
  * what folds is not the same with it and without it.  Only the marks and the sums are kept of this
- * run, which ends before the other one begins, so that memory does not add up. */
+ * choice. */
 #include "icf/audit/audit.h"
 #include "icf/audit/name.h"
 #include "icf/fold/unused.h"
@@ -41,42 +41,55 @@ static struct elfrw_err *plan_modes(struct icf_audit_unused *u, struct icf_run *
 				    struct icf_options *opt)
 {
 	struct icf_program *prog = &run->prog;
-	uint8_t *reason = malloc(prog->unit.len + 1);
-	struct elfrw_err *err = reason ? NULL : &elfrw_err_nomem;
-	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
-		reason[i] = prog->unit.data[i].reason;
+	struct icf_plan plan[ICF_AUDIT_MODES] = { { 0 } };
+	struct icf_looked before;
+	ELFRW_TRY(icf_looked_save(prog, &before));
+	_Static_assert(ICF_AUDIT_ALL == 0, "the first plan helps to make the others");
+	struct elfrw_err *err = NULL;
 	for (int m = 0; m < ICF_AUDIT_MODES && !err; m++) {
-		struct icf_plan plan = { 0 };
 		for (uint32_t i = 0; i < prog->unit.len; i++)
-			prog->unit.data[i].reason = reason[i];
+			prog->unit.data[i].reason = before.reason[i];
 		opt->mode = m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
-		err = icf_make_plan(prog, opt, &plan);
+		err = m == ICF_AUDIT_ALL
+			      ? icf_make_plan(prog, opt, &plan[m])
+			      : icf_make_safe_plan(prog, opt, &plan[ICF_AUDIT_ALL], &plan[m]);
 		if (!err) {
-			u->with[m] = text_after(run, &plan);
-			u->duplicated[m] = plan.folded_bytes;
+			u->with[m] = text_after(run, &plan[m]);
+			u->duplicated[m] = plan[m].folded_bytes;
 		}
-		icf_plan_deinit(&plan);
 	}
-	free(reason);
+	for (int m = 0; m < ICF_AUDIT_MODES; m++)
+		icf_plan_deinit(&plan[m]);
+	icf_looked_deinit(&before);
 	return err;
 }
 
-struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u, const struct icf_options *base)
+static struct elfrw_err *choose(struct icf_audit_unused *u, struct icf_run *run,
+				struct icf_options *opt)
 {
-	/* The record of an earlier folding, which the output could not keep, does not matter. */
+	ELFRW_TRY(icf_run_choose(run, opt));
+	const char *obstacle = icf_unused_obstacle(&run->prog, opt);
+	if (obstacle) {
+		u->obstacle = strdup(obstacle);
+		return u->obstacle ? NULL : &elfrw_err_nomem;
+	}
+	ELFRW_TRY(take(u, run));
+	return plan_modes(u, run, opt);
+}
+
+struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u, struct icf_run *run,
+					const struct icf_options *base)
+{
 	struct icf_options opt = *base;
-	struct icf_run run = { 0 };
+	struct icf_looked before;
 	opt.gc_functions = ICF_GC_OBJECTS;
+	/* The record of an earlier folding, which the output could not keep, does not matter. */
 	opt.strip_debug = true;
-	struct elfrw_err *err = icf_run_plan(&run, &opt);
-	const char *obstacle = err ? NULL : icf_unused_obstacle(&run.prog, &opt);
-	if (obstacle && !(u->obstacle = strdup(obstacle)))
-		err = &elfrw_err_nomem;
-	if (!err && !obstacle)
-		err = take(u, &run);
-	if (!err && !obstacle)
-		err = plan_modes(u, &run, &opt);
-	icf_run_deinit(&run);
+	ELFRW_TRY(icf_looked_save(&run->prog, &before));
+	struct elfrw_err *err = choose(u, run, &opt);
+	icf_plan_deinit(&run->plan);
+	icf_looked_restore(&before, &run->prog);
+	icf_looked_deinit(&before);
 	return err;
 }
 
