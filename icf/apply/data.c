@@ -12,11 +12,11 @@ static struct elfrw_err *too_far(const struct icf_dataref *d)
 			   (unsigned long long)d->place);
 }
 
-/* The new target of a field or addend.  A vtable slot and the like refer directly to the code; all
- * others refer to the address that stands for the function. */
+/* The new target of a field or addend.  A vtable slot and the like mostly refer directly to the
+ * code; all others refer to the address that stands for the function. */
 static uint64_t new_target(const struct icf_apply *a, const struct icf_dataref *d)
 {
-	return icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE);
+	return icf_new_target(a, d->unit, d->target, icf_means_entry(a->prog, d));
 }
 
 /* Does D lie in an object that nothing reaches, and lead to a function that is gone?  Linkers write

@@ -74,10 +74,10 @@ static uint64_t target_shift(const struct icf_apply *a, uint32_t symtab, Elf64_R
 		/* An object that nothing reaches refers to one that is gone. */
 		*gone |= d && icf_is_removed(a, d->unit) && icf_in_dead(prog, d->place);
 		*known = d != NULL;
-		return d && !d->left ? icf_new_target(a, d->unit, d->target,
-						      !d->quiet && d->table == ICF_NONE) -
-					       d->target
-				     : 0;
+		return d && !d->left
+			       ? icf_new_target(a, d->unit, d->target, icf_means_entry(prog, d)) -
+					 d->target
+			       : 0;
 	}
 	uint32_t i = icf_unit_at(prog, r->r_offset);
 	if (i == ICF_NONE || (a->plan->map.unit[i].flags & ELFRW_UNIT_FOLDED)) {

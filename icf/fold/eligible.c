@@ -200,6 +200,7 @@ static bool has_inner_function(const struct icf_program *prog, const struct icf_
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt)
 {
 	observe(prog);
+	icf_find_guarded(prog);
 	find_places(prog);
 	ELFRW_TRY(observe_exports(prog));
 	for (uint32_t i = 0; i < prog->unit.len; i++) {

@@ -1,7 +1,8 @@
 /* keep.c: which copy of each class is kept, and which others go.
  *
  * The hottest copy is kept, then the one that is aligned best, then one whose address must stay
- * anyway, then the lowest; a function and its split-off part go together. */
+ * anyway, then the lowest; a function and its split-off part go together.  A function whose address
+ * is compared with slots of virtual tables is not kept for functions in other slots (guard.c). */
 #include "elfrw/base/align.h"
 #include "icf/fold/plan.h"
 #include "icf/fold/thunk.h"
@@ -33,9 +34,33 @@ static bool better_keeper(const struct icf_program *prog, const struct icf_plan 
 	return a < b;
 }
 
-/* Is U aligned to 2^ALIGN wherever it moves? */
-static bool stays_aligned(const struct icf_unit *u, uint8_t align)
+#define NO_GUARDED 0x80 /* a slot holds a member whose address nothing compares with slots */
+
+/* What the members of each class need of the one that is kept, by class: an alignment, as an
+ * exponent of two, and NO_GUARDED. */
+static uint8_t *find_needs(const struct icf_program *prog, const struct icf_options *opt,
+			   const struct icf_plan *plan)
 {
+	const bool merge = opt->mode == ICF_MODE_ALL;
+	uint8_t *need = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; need && i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		uint8_t *mine = &need[plan->cls[i]];
+		/* If addresses merge, the keeper's address must suit all members. */
+		if (merge && u->reason == ICF_OK && u->entry_align > *mine)
+			*mine = u->entry_align;
+		if (!merge && (u->flags & (ICF_UNIT_SLOT | ICF_UNIT_GUARDED)) == ICF_UNIT_SLOT)
+			*mine |= NO_GUARDED;
+	}
+	return need;
+}
+
+/* Can U be kept for a class with this NEED?  It is aligned wherever it moves. */
+static bool may_keep(const struct icf_unit *u, uint8_t need)
+{
+	const uint8_t align = need & (uint8_t)~NO_GUARDED;
+	if ((need & NO_GUARDED) && (u->flags & ICF_UNIT_GUARDED))
+		return false;
 	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
 }
 
@@ -80,7 +105,7 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 		uint32_t c = plan->cls[i];
 		if (count[c] < 2 || keeper[c] == i ||
 		    prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
-		    !stays_aligned(&prog->unit.data[i], need[c]))
+		    !may_keep(&prog->unit.data[i], need[c]))
 			continue;
 		uint32_t mine = parent[i];
 		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
@@ -150,7 +175,7 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 	uint32_t n = (uint32_t)prog->unit.len;
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
 	uint32_t *parent = find_parents(prog);
-	uint8_t *need = calloc(n + 1, 1);
+	uint8_t *need = find_needs(prog, opt, plan);
 	plan->thunk_exec = icf_thunk_section(prog);
 	if (!keeper || !count || !parent || !need) {
 		free(keeper);
@@ -159,17 +184,12 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 		free(need);
 		return &elfrw_err_nomem;
 	}
-	/* If addresses merge, the keeper's address must suit all members. */
-	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
-		if (prog->unit.data[i].reason == ICF_OK &&
-		    prog->unit.data[i].entry_align > need[plan->cls[i]])
-			need[plan->cls[i]] = prog->unit.data[i].entry_align;
 	for (uint32_t i = 0; i < n; i++)
 		keeper[i] = ICF_NONE;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t c = plan->cls[i];
 		count[c]++;
-		if (stays_aligned(&prog->unit.data[i], need[c]) &&
+		if (may_keep(&prog->unit.data[i], need[c]) &&
 		    (keeper[c] == ICF_NONE || better_keeper(prog, plan, i, keeper[c])))
 			keeper[c] = i;
 	}

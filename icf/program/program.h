@@ -100,6 +100,8 @@ struct icf_unit {
 	65536 /* holds literals that only its own code reads (refs/pool.c); icf_decode() skips \
 	       * them                                                                          \
 	       */
+#define ICF_UNIT_SLOT    262144 /* a virtual table holds its address */
+#define ICF_UNIT_GUARDED 524288 /* that, and code takes its address: to compare the two */
 #define ICF_UNIT_PADDED                                                                          \
 	131072 /* pinned, and the padding behind it stays, byte for byte: something may enter it \
 		*/
@@ -153,6 +155,9 @@ enum icf_data_kind {
 			      anywhere, or to a trap, from its own place */
 };
 
+#define ICF_QUIET        1 /* an init array, a slot of the PLT, a list of places that are patched */
+#define ICF_QUIET_VTABLE 2 /* a slot of a virtual table */
+
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {
 	uint64_t place;  /* old (and new) address of the field */
@@ -164,7 +169,7 @@ struct icf_dataref {
 	uint8_t dynamic; /* a dynamic relocation sets the field; the addend counts, not the field */
 	uint8_t left; /* unknown origin of the distance: the field stays, and so do all its possible
 			 targets */
-	uint8_t quiet; /* does not make the address observable: vtable slot, init array, PLT slot */
+	uint8_t quiet;   /* ICF_QUIET_*: does not make the address observable; 0: does */
 	uint8_t dropped; /* the entry of a table that icf_drop_tables() is removing */
 };
 

@@ -427,7 +427,7 @@ static void mark_quiet(struct icf_program *prog, const struct vtables *vt)
 					strcmp(sec->name, "__patchable_function_entries") == 0 ||
 					strcmp(sec->name, ".got.plt") == 0);
 		}
-		d->quiet = quiet || in_vtable(vt, d->place);
+		d->quiet = in_vtable(vt, d->place) ? ICF_QUIET_VTABLE : quiet ? ICF_QUIET : 0;
 	}
 }
 

@@ -46,7 +46,15 @@ struct icf_vobjref {
 struct icf_vcall {
 	uint32_t unit, target;
 	uint64_t site; /* the address behind it in IN */
-	bool optional; /* a jump, or a call through linkage code */
+	bool optional; /* a jump, a call through linkage code, or perhaps a guess */
+	bool guess;    /* its caller takes the address of a function that has the same code and
+			  address as the callee: calls/guess.c */
+};
+
+/* Code in IN takes the address of a function that shares its code. */
+struct icf_vtaken {
+	uint32_t unit, target;
+	bool loaded; /* from the global offset table, perhaps only to call it */
 };
 
 /* A direct jump in IN from one unit into another. */
@@ -118,6 +126,7 @@ struct icf_v {
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;      /* in the order of the code */
 	VEC(struct icf_vjump) jump;      /* the same */
+	VEC(struct icf_vtaken) taken;    /* the same; only if addresses may merge */
 	VEC(struct icf_vpad) pad;        /* sorted */
 	VEC(struct icf_vrun) run;        /* sorted, disjoint */
 	VEC(struct icf_vspan) span;      /* in the order of the code */
@@ -254,6 +263,7 @@ struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog 
 
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* code/code.c; fills base and pair */
+struct elfrw_err *icf_v_mark_guesses(struct icf_v *v); /* calls/guess.c; sets `guess` of calls */
 struct elfrw_err *icf_v_check_halves(struct icf_v *v); /* code/half.c; when all tables are known */
 
 /* Code that is read from top to bottom, whatever control does: the high half that was put into each

@@ -145,6 +145,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_measure_data(v));
 	forget(v);
 	STEP(icf_v_check_code(v));
+	STEP(icf_v_mark_guesses(v));
 	forget(v);
 	if (v->claim.inferred)
 		STEP(icf_v_infer_words(v));
@@ -252,6 +253,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
 	VEC_FREE(&v->jump);
+	VEC_FREE(&v->taken);
 	VEC_FREE(&v->pad);
 	VEC_FREE(&v->site.v);
 	free(v->claim.to_out);

@@ -117,7 +117,8 @@ static struct elfrw_err *collect(struct icf_vcalls *c)
 			(struct icf_vcall_want){ .site = u->body + (x->site - u->old),
 						 .unit = x->unit,
 						 .target = x->target,
-						 .optional = x->optional };
+						 .optional = x->optional,
+						 .guess = x->guess };
 	}
 	if (c->want.len)
 		qsort(c->want.data, c->want.len, sizeof *c->want.data, want_order);
@@ -294,6 +295,11 @@ static struct elfrw_err *check_entry(struct icf_vcalls *c, uint64_t site, uint64
 		if (!stands_for(c, die, w->target))
 			continue;
 		w->used = true;
+		if (w->guess)
+			icf_vlog_bad(
+				&v->log, ICF_VC_CALL,
+				"call that returns to 0x%llx: expected no entry, since its caller may have compared addresses that are one now, found 0x%llx",
+				ICF_VX(site), ICF_VX(die));
 		return NULL;
 	}
 	if (!other && told_of(c, site, die, caller))

@@ -12,7 +12,7 @@ struct icf_vdie_unit {
 struct icf_vcall_want {
 	uint64_t site; /* in OUT */
 	uint32_t unit, target;
-	bool optional, used;
+	bool optional, guess, used;
 };
 
 /* What IN says of a call in addition to its code. */

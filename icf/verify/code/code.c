@@ -79,6 +79,7 @@ static struct elfrw_err *gather(struct icf_vcode_job *job, struct icf_vcode_part
 	icf_vlog_merge(&v->log, &part->log);
 	GATHER(&v->call, &part->call, &ok);
 	GATHER(&v->jump, &part->jump, &ok);
+	GATHER(&v->taken, &part->taken, &ok);
 	GATHER(&v->site.v, &part->site.v, &ok);
 	GATHER(&v->frameref, &part->frameref, &ok);
 	GATHER(&v->base, &part->base, &ok);
@@ -152,7 +153,7 @@ static void find_still(struct icf_v *v)
 
 struct elfrw_err *icf_v_check_code(struct icf_v *v)
 {
-	struct icf_vcode_job job = { .v = v };
+	struct icf_vcode_job job = { .v = v, .got = elfrw_image_section(&v->claim.in, ".got") };
 	size_t n = (v->claim.unit.len + PART - 1) / PART;
 	find_still(v);
 	icf_vcode_find_padding(&v->claim);

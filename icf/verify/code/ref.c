@@ -173,6 +173,8 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 	uint32_t t = r->known && !r->branch ? icf_v_find(&v->claim, r->target) : ICF_V_NONE;
 	if (t != ICF_V_NONE && v->claim.unit.data[t].old == r->target)
 		__atomic_store_n(&v->claim.unit.data[t].observed, 1, __ATOMIC_RELAXED);
+	if (t != ICF_V_NONE)
+		icf_vcode_note_taken(at, r->target);
 	icf_vcode_note_outside(at, r->target);
 	if (is_acceptable(at, r)) {
 		if (icf_vcode_literals(at, r->target)) {
@@ -238,8 +240,10 @@ static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
 		else
 			at->part->log.nomem = true;
 	}
-	if (!r->branch)
+	if (!r->branch) {
 		icf_vcode_note_base(at, r->target);
+		icf_vcode_note_loaded(at, r->target);
+	}
 	if (r->found == r->want)
 		return;
 	if (r->branch || !(at->u->flags & ICF_V_FOLDED)) {

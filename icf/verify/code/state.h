@@ -31,6 +31,7 @@ struct icf_vcode_part {
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;
 	VEC(struct icf_vjump) jump;
+	VEC(struct icf_vtaken) taken;
 	struct icf_vplaces site;
 	VEC(struct icf_vspan) span;
 	struct icf_vhalf half[ICF_V_REGS]; /* none, between units */
@@ -46,7 +47,8 @@ struct icf_vcode_job {
 	struct icf_v *v;
 	struct elfrw_relocs *rel; /* by executable section */
 	struct icf_vcode_part *part;
-	VEC(uint64_t) objects; /* code addresses of data symbols, sorted */
+	const struct elfrw_section *got; /* of IN, or NULL */
+	VEC(uint64_t) objects;           /* code addresses of data symbols, sorted */
 	VEC(uint64_t) outside;
 };
 
@@ -147,6 +149,9 @@ void icf_vcode_note_base(struct icf_vcode_at *at, uint64_t target);
  * instruction. */
 void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end);
 void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end);
+/* The same for code that takes the address TARGET of code, or reads data at PLACE. */
+void icf_vcode_note_taken(struct icf_vcode_at *at, uint64_t target);
+void icf_vcode_note_loaded(struct icf_vcode_at *at, uint64_t place);
 
 /* half.c: for architectures that have halves of addresses; for each instruction of the unit in
  * turn, for branches into the unit itself, and at its end. */
