@@ -232,6 +232,37 @@ else
 	not_ok stack/follows "$(first_line log)"
 fi
 
+# --- functions of several names -----------------------------------------------------------------------------------------
+# Of the names of one function the unfolded program's answer is the symbol furthest back in the table; the answers for the folded
+# program, and the names to choose from, are the same ones.
+cat >names.c <<'EOF2'
+volatile int sink;
+__attribute__((noinline)) void dump(void) { sink++; }
+__attribute__((noinline, used)) int zkept(int n) { dump(); sink += n; return n + 1; }
+extern int aaa(int) __attribute__((alias("zkept")));
+__attribute__((noinline, used)) int zother(int n) { dump(); sink += n; return n + 1; }
+extern int bbb(int) __attribute__((alias("zother")));
+extern int ccc(int) __attribute__((alias("zother")));
+int (*volatile p)(int) = zkept;
+int main(void) { return zkept(1) + bbb(2) + p(3) - 9; }
+EOF2
+# returns FILE FUNCTION: the return addresses of its calls
+returns() {
+	objdump -d --no-show-raw-insn "$1" | awk -v want="<$2>:" '$2 == want { on = 1; next } /^$/ { on = 0 }
+		on && call { sub(/:$/, "", $1); print $1 } on { call = $2 ~ /^(call|blr?)$/ }'
+}
+if "${CC:-gcc}" -g -O2 -fno-ipa-icf names.c -Wl,--emit-relocs -o names >log 2>&1 && "$ICFOLD" -q --icf=all --allow-growth names -o names.folded >log 2>&1; then
+	# shellcheck disable=SC2046
+	set -- $(for f in zkept zother; do "$ICFOLD" symbolize -e names "$(symbol_value names $f)" | head -n 1; done)
+	out=$("$ICFOLD" verify names names.folded --icf=all | tail -n 1)
+	check stack/names/verify "$out" [ "$out" = equal ]
+	inside=0x$(objdump -d --no-show-raw-insn names.folded | awk '/^[0-9a-f]+ <(zkept|aaa)>:/ { on = 1 } on && call { sub(/:$/, "", $1); print $1; exit } on { call = $2 ~ /^(call|bl)$/ }')
+	out=$(returns names.folded main | while read -r at; do "$ICFOLD" symbolize --stack -s -e names.folded "$inside" "0x$at"; done | grep -vE '^names\.c:|^main|^$' | tr '\n' '|')
+	check stack/names "$out" [ "$out" = "$1|$2|$1|one of: $1, $2|" ]
+else
+	not_ok stack/names "$(first_line log)"
+fi
+
 # --- functions without an instruction, at the entry of folded ones: nobody calls them
 cat >empty.c <<'EOF2'
 static volatile int sum;
