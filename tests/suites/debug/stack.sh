@@ -278,6 +278,10 @@ if "${CC:-gcc}" -g -O2 -fno-ipa-icf alias.c -Wl,--emit-relocs -o alias >log 2>&1
 			"$ICFOLD" symbolize --stack -p -s -e alias.folded "0x$(after alias.folded "$to")" "0x$at" | head -n 1
 		done | sort >have
 		[ $policy = overlay ] || sed -i -E '/^(third|fourth) /s/ at .*/ at ??:0:0/' want
+		# What other tools are told of the functions is the same.
+		out=$("$ICFOLD" symbols --format=json alias.folded | python3 -c 'import json, sys
+print(*sorted({l["line"] for f in json.load(sys.stdin)["functions"] for m in f["members"] for l in m.get("lines", [])} - {13}))')
+		check "stack/sequences/$policy/symbols" "$out" [ "$out" = '10 12 15 16 18' ]
 		check stack/sequences/$policy "$(diff want have | grep '^[<>]' | tr '\n' '|')" cmp -s want have
 	done
 else
