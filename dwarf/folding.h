@@ -23,6 +23,8 @@ enum dwr_policy {
 struct dwr_unit_alias {
 	uint32_t unit;
 	const char *name;
+	bool shown; /* symbolizers print this name; of a unit's names at most one has it, and
+		       without it they print unit_name[unit] */
 };
 
 /* "Improved Identification of Vtables" (Coutant 2009): a DIE with DW_AT_location, the vtable

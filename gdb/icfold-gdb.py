@@ -294,12 +294,12 @@ def without_arguments(name):
     return "".join(kept)
 
 
-def one_of(candidates):
+def one_of(candidates, inlined=False):
     both = [names_of(c) for c in candidates]
     some = [short for full, short in both]
     some = [full if some.count(short) > 1 else short for full, short in both]
     more = ", ... (%d)" % len(some) if len(some) > MOST_CANDIDATES else ""
-    return " [one of: %s%s]" % (", ".join(some[:MOST_CANDIDATES]), more)
+    return " [%sone of: %s%s]" % ("inlined into " if inlined else "", ", ".join(some[:MOST_CANDIDATES]), more)
 
 
 # --- stacks --------------------------------------------------------------------------------------------------------------
@@ -481,7 +481,8 @@ def places_of(answer, levels, p):
     if not m:
         return {}
     if not m["Decided"]:
-        return {levels[-1]: [Place(suffix=one_of(m["Candidates"]))]} if m["Candidates"] else {}
+        # What is inlined here is inlined into the function that was kept; the function that was called may have other copies.
+        return {l: [Place(suffix=one_of(m["Candidates"], l != levels[-1]))] for l in levels} if m["Candidates"] else {}
     sal = p.frame.find_sal() if p else None
     shown = []
     for s in answer["Symbol"]:

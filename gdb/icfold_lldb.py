@@ -172,10 +172,10 @@ def resolve(stack, process):
         i = n
 
 
-def one_of(candidates):
+def one_of(candidates, inlined):
     names = [printable(c) for c in candidates[:MOST_CANDIDATES]]
     more = len(candidates) - len(names)
-    return " [one of: %s%s]" % (", ".join(names), ", %d more" % more if more > 0 else "")
+    return " [%sone of: %s%s]" % ("inlined into " if inlined else "", ", ".join(names), ", %d more" % more if more > 0 else "")
 
 
 def own_text(frame):
@@ -188,7 +188,8 @@ def texts_of(p):
     levels, m = [f.GetFrameID() for f in p.frames], p.merged()
     symbols = p.answer.get("Symbol", [])
     if m and not m["Decided"] and m["Candidates"]:
-        return [(f.GetFrameID(), own_text(f) + (one_of(m["Candidates"]) if f is p.frames[-1] else "")) for f in p.frames]
+        # What is inlined here is inlined into the function that was kept; the function that was called may have other copies.
+        return [(f.GetFrameID(), own_text(f) + one_of(m["Candidates"], f is not p.frames[-1])) for f in p.frames]
     own = p.frames[-1]
     line = own.GetLineEntry().GetLine()
     if not m or not m["Decided"] or not symbols or (symbols[-1]["FunctionName"] == own.GetFunctionName() and symbols[-1]["Line"] == line):

@@ -147,10 +147,15 @@ static void write_names(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 	while (a_end < in->rw->n_aliases && in->rw->alias[a_end].unit == unit)
 		a_end++;
 	elfrw_wbuf_uleb(w, (name != NULL) + (a_end - a));
+	/* The name that the input's symbolizers print comes first: readers print the first one. */
+	for (size_t k = a; k < a_end; k++)
+		if (in->rw->alias[k].shown)
+			write_name(w, g, in->rw->alias[k].name);
 	if (name)
 		write_name(w, g, name);
 	for (; a < a_end; a++)
-		write_name(w, g, in->rw->alias[a].name);
+		if (!in->rw->alias[a].shown)
+			write_name(w, g, in->rw->alias[a].name);
 }
 
 static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)

@@ -167,21 +167,27 @@ static struct elfrw_err *add_rows(struct dwr_sym *sym, const struct dwr_sym_unit
 	return NULL;
 }
 
-/* The rows of UNIT's line table.  SURE: only where overlapping sequences agree. */
-static struct elfrw_err *unit_rows(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool sure,
+/* The rows of UNIT's line table. */
+static struct elfrw_err *unit_rows(struct dwr_sym *sym, struct dwr_sym_unit *unit,
 				   const struct dwr_sym_piece *piece, struct dwr_sym_insides *ret)
 {
 	struct dwr_sym_runs runs = { 0 };
-	struct dwr_place place;
 	ELFRW_TRY(dwr_sym_unit_lines(sym, unit));
 	if (!unit->lines)
 		return NULL;
 	struct elfrw_err *err = dwr_lines_runs(unit->lines, piece->lo, piece->hi, &runs);
-	size_t n = 0;
-	for (size_t i = 0; i < runs.len && !err; i++)
-		if (!sure || dwr_lines_find_sure(unit->lines, runs.data[i].lo, &place, NULL))
-			runs.data[n++] = runs.data[i];
-	runs.len = n;
+	if (!err)
+		err = add_rows(sym, unit, &runs, ret);
+	VEC_FREE(&runs);
+	return err;
+}
+
+/* Those of a member that are among others in UNIT's line table. */
+static struct elfrw_err *alias_rows(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint32_t member,
+				    const struct dwr_sym_piece *piece, struct dwr_sym_insides *ret)
+{
+	struct dwr_sym_runs runs = { 0 };
+	struct elfrw_err *err = dwr_sym_alias_runs(sym, member, unit, piece->lo, piece->hi, &runs);
 	if (!err)
 		err = add_rows(sym, unit, &runs, ret);
 	VEC_FREE(&runs);
@@ -218,7 +224,7 @@ static struct elfrw_err *read_member(struct dwr_sym *sym, const struct dwr_sym_p
 	struct dwr_sym_unit *unit = NULL;
 	struct dwr_sym_inside in = { 0 };
 	if (rows->status == DWR_NOTE_ROWS_SAME && kept)
-		ELFRW_TRY(unit_rows(sym, kept, false, piece, ret));
+		ELFRW_TRY(unit_rows(sym, kept, piece, ret));
 	else if (rows->status == DWR_NOTE_ROWS_OWN)
 		ELFRW_TRY(own_rows(sym, rows, piece, ret));
 	ELFRW_TRY(dwr_sym_member_body(sym, member, piece->lo, &unit, &in));
@@ -226,7 +232,7 @@ static struct elfrw_err *read_member(struct dwr_sym *sym, const struct dwr_sym_p
 		return NULL;
 	uint64_t die = in.body->die;
 	if (sym->note.policy == DWR_FOLDED_ALIAS && !ret->row.len)
-		ELFRW_TRY(unit_rows(sym, unit, true, piece, ret));
+		ELFRW_TRY(alias_rows(sym, unit, member, piece, ret));
 	return read_copies(sym, unit, die, member, piece, ret);
 }
 
@@ -244,7 +250,7 @@ struct elfrw_err *dwr_sym_read_insides(struct dwr_sym *sym, const struct dwr_sym
 	     n->policy == DWR_FOLDED_ALIAS))
 		ELFRW_TRY(read_member(sym, piece, unit, member, ret));
 	else if (unit) {
-		ELFRW_TRY(unit_rows(sym, unit, false, piece, ret));
+		ELFRW_TRY(unit_rows(sym, unit, piece, ret));
 		if (piece->die != DWR_SYM_NO_DIE)
 			ELFRW_TRY(read_copies(sym, unit, piece->die, UINT32_MAX, piece, ret));
 	}

@@ -226,9 +226,52 @@ bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place
 	for (; (seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)); agree++)
 		if (find_in_seq(l, seq, address, &other) && memcmp(&other, ret, sizeof other))
 			return false;
-	if (n)
-		*n = agree;
+	*n = agree;
 	return true;
+}
+
+/* The first row of SEQ at ADDRESS itself; false: there is none. */
+static bool first_row_at(const struct dwr_lines *l, const struct seq *seq, uint64_t address,
+			 struct dwr_place *ret)
+{
+	size_t lo = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid,
+				l->stop.data[mid].address < address);
+	const struct stop *stop = lo > seq->stop ? &l->stop.data[lo - 1] : NULL;
+	struct dwr_line_state m = stop ? machine_at(&l->h, stop->off, stop->address, &stop->place)
+				       : dwr_line_start(&l->h, seq->off);
+	enum dwr_line_event event;
+	while ((event = run(&l->h, &m)) == DWR_LINE_AT_ROW && m.row.address < address)
+		m.row.discriminator = 0;
+	*ret = place_of(&m);
+	return event == DWR_LINE_AT_ROW && m.row.address == address;
+}
+
+bool dwr_lines_at(const struct dwr_lines *l, uint64_t address, struct dwr_lines_at *ret)
+{
+	const struct seq *seq = first_holding(l, address);
+	for (ret->n = 0; seq; ret->n++) {
+		if (ret->n == DWR_LINES_AT)
+			return false;
+		ret->seq[ret->n] = (uint32_t)(seq - l->seq.data);
+		if (!first_row_at(l, seq, address, &ret->first[ret->n]))
+			ret->first[ret->n] = (struct dwr_place){ 0 };
+		seq = holding(l, (size_t)(seq - l->seq.data) + 1, address);
+	}
+	return true;
+}
+
+bool dwr_lines_find_at(struct dwr_lines *l, const struct dwr_lines_at *seqs, uint64_t address,
+		       struct dwr_place *ret)
+{
+	struct dwr_place place;
+	for (uint32_t i = 0; i < seqs->n; i++) {
+		const struct seq *seq = &l->seq.data[seqs->seq[i]];
+		if (address < seq->lo || address >= seq->hi ||
+		    !find_in_seq(l, seq, address, i ? &place : ret) ||
+		    (i && memcmp(&place, ret, sizeof place)))
+			return false;
+	}
+	return seqs->n;
 }
 
 bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint64_t address,
@@ -347,6 +390,12 @@ struct elfrw_err *dwr_lines_runs(const struct dwr_lines *l, uint64_t lo, uint64_
 			i++;
 	}
 	return NULL;
+}
+
+struct elfrw_err *dwr_lines_runs_at(const struct dwr_lines *l, const struct dwr_lines_at *seqs,
+				    uint64_t lo, uint64_t hi, struct dwr_sym_runs *runs)
+{
+	return seqs->n ? runs_of_seq(l, &l->seq.data[seqs->seq[0]], lo, hi, runs) : NULL;
 }
 
 struct elfrw_err *dwr_lines_runs_in(const struct dwr_lines *l, uint64_t off, uint32_t n,

@@ -265,6 +265,14 @@ struct elfrw_err *dwr_sym_body_of(struct dwr_sym *sym, const struct dwr_sym_unit
 struct elfrw_err *dwr_sym_member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
 				      struct dwr_sym_unit **unit, struct dwr_sym_inside *ret);
 
+/* ---- alias.c ---- */
+
+/* Policy alias: the place of MEMBER at ADDRESS of the shared body, by the line table of UNIT, which
+ * has a DIE of it; false in *FOUND: not known, since sequences of several functions disagree. */
+struct elfrw_err *dwr_sym_alias_place(struct dwr_sym *sym, uint32_t member,
+				      struct dwr_sym_unit *unit, uint64_t address,
+				      struct dwr_place *ret, bool *found);
+
 /* ---- line.c ---- */
 
 /* A run of code with one place. */
@@ -286,6 +294,31 @@ struct elfrw_err *dwr_lines_runs(const struct dwr_lines *lines, uint64_t lo, uin
 struct elfrw_err *dwr_lines_runs_in(const struct dwr_lines *lines, uint64_t off, uint32_t n,
 				    uint64_t lo, uint64_t hi, struct dwr_sym_runs *runs);
 
+/* Appends the runs of dwr_sym_alias_place() in [LO, HI) (alias.c). */
+struct elfrw_err *dwr_sym_alias_runs(struct dwr_sym *sym, uint32_t member,
+				     struct dwr_sym_unit *unit, uint64_t lo, uint64_t hi,
+				     struct dwr_sym_runs *runs);
+
+#define DWR_LINES_AT 64
+
+/* Sequences that hold an address. */
+struct dwr_lines_at {
+	uint32_t n;
+	uint32_t seq[DWR_LINES_AT];
+	struct dwr_place first[DWR_LINES_AT]; /* each one's first row there; line 0: none */
+};
+
+/* All sequences that hold ADDRESS; false: there are more than DWR_LINES_AT. */
+bool dwr_lines_at(const struct dwr_lines *lines, uint64_t address, struct dwr_lines_at *ret);
+
+/* Looks ADDRESS up in the sequences SEQS; false: one of them does not hold it, or they disagree. */
+bool dwr_lines_find_at(struct dwr_lines *lines, const struct dwr_lines_at *seqs, uint64_t address,
+		       struct dwr_place *ret);
+
+/* As dwr_lines_runs(), by the first of SEQS. */
+struct elfrw_err *dwr_lines_runs_at(const struct dwr_lines *lines, const struct dwr_lines_at *seqs,
+				    uint64_t lo, uint64_t hi, struct dwr_sym_runs *runs);
+
 /* The line table of UNIT, indexed at the first call; NULL in unit->lines: none. */
 struct elfrw_err *dwr_sym_unit_lines(struct dwr_sym *sym, struct dwr_sym_unit *unit);
 void dwr_lines_free(struct dwr_lines *lines);
@@ -293,7 +326,7 @@ void dwr_lines_free(struct dwr_lines *lines);
 /* Looks ADDRESS up in the table; false: not found. */
 bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
-/* The same, but also false if overlapping sequences disagree.  N, unless NULL: how many agree. */
+/* The same, but also false if overlapping sequences disagree.  N: how many agree. */
 bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret,
 			 uint32_t *n);
 

@@ -402,42 +402,6 @@ struct elfrw_err *dwr_sym_member_body(struct dwr_sym *sym, uint32_t member, uint
 	return NULL;
 }
 
-static bool has_die_in(const struct dwr_icfold *n, const struct dwr_icfold_member *m,
-		       const struct dwr_sym_unit *unit)
-{
-	const struct dwr_icfold_die *die = m->n_dies ? n->dies + m->die : NULL;
-	for (uint32_t i = 0; i < m->n_dies; i++)
-		if (die[i].die >= unit->u.off && die[i].die < unit->u.end)
-			return true;
-	return false;
-}
-
-#define MAX_MEMBERS 64 /* more need not be counted */
-
-/* How many functions of MEMBER's group are in UNIT. */
-static uint32_t members_in(const struct dwr_icfold *n, uint32_t member,
-			   const struct dwr_sym_unit *unit)
-{
-	const struct dwr_icfold_group *g = &n->group[n->member[member].group];
-	uint32_t ret = 0;
-	for (uint32_t i = 0; i < g->n_members && ret < MAX_MEMBERS; i++)
-		ret += has_die_in(n, &n->member[g->member + i], unit);
-	return ret;
-}
-
-/* The member's own rows, which with overlapping sequences are among those of its unit.  If there
- * are fewer sequences than members, the member may be one that has no rows. */
-static struct elfrw_err *alias_place(struct dwr_sym *sym, uint32_t member, uint64_t address,
-				     struct chain *c)
-{
-	uint32_t n;
-	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
-	if (c->unit->lines && dwr_lines_find_sure(c->unit->lines, address, &c->place, &n) &&
-	    n >= members_in(&sym->note, member, c->unit))
-		c->place_unit = c->unit;
-	return NULL;
-}
-
 /* The member's own rows. */
 static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint64_t address,
 				      struct chain *c)
@@ -500,8 +464,11 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	/* The places come first: the body's data are in a cache that another look-up may reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));
 	ELFRW_TRY(dwr_sym_member_body(sym, member, address, &c.unit, &c.in));
-	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)
-		ELFRW_TRY(alias_place(sym, member, address, &c));
+	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit) {
+		bool found;
+		ELFRW_TRY(dwr_sym_alias_place(sym, member, c.unit, address, &c.place, &found));
+		c.place_unit = found ? c.unit : NULL;
+	}
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
 	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
 	if (!f)

@@ -6,6 +6,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of two symbols at one address, do symbolizers print B?  They print the larger one, then the one
+ * further back in the table (dwr_sym_symbol_at), and read .dynsym only where there is no .symtab.
+ */
+static bool prints_second(const struct icf_symbol *a, const struct icf_symbol *b)
+{
+	const bool x = a->index & ICF_IN_DYNSYM, y = b->index & ICF_IN_DYNSYM;
+	if (x != y)
+		return x;
+	return a->size != b->size ? a->size < b->size : a->index < b->index;
+}
+
+/* Collects the names of unit I, which shares its code, besides the primary one. */
+static struct elfrw_err *collect_aliases(const struct icf_program *prog, uint32_t i,
+					 struct icf_shared *x)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_symbol *shown = &prog->sym.data[u->sym];
+	const size_t first = x->alias.len;
+	for (uint32_t s = u->sym + 1;
+	     s < u->sym_first + u->n_sym && prog->sym.data[s].value == u->start; s++) {
+		const struct icf_symbol *sym = &prog->sym.data[s];
+		if (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC)
+			continue;
+		if (prints_second(shown, sym))
+			shown = sym;
+		if (strcmp(sym->name, x->name[i]) == 0)
+			continue;
+		struct dwr_unit_alias *slot = VEC_PUSH(&x->alias);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = (struct dwr_unit_alias){ .unit = i, .name = sym->name };
+	}
+	for (size_t k = first; k < x->alias.len; k++)
+		if (x->alias.data[k].name == shown->name) {
+			x->alias.data[k].shown = true;
+			break;
+		}
+	return NULL;
+}
+
 /* Collects the primary name of every unit that shares its code, and the other names at its first
  * byte. */
 static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_shared *x)
@@ -19,19 +59,8 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_sha
 		if (u->sym == ICF_NONE)
 			continue;
 		x->name[i] = prog->sym.data[u->sym].name;
-		if (!(a->plan->map.unit[i].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
-			continue;
-		for (uint32_t s = u->sym + 1;
-		     s < u->sym_first + u->n_sym && prog->sym.data[s].value == u->start; s++) {
-			const struct icf_symbol *sym = &prog->sym.data[s];
-			if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) ||
-			    strcmp(sym->name, x->name[i]) == 0)
-				continue;
-			struct dwr_unit_alias *slot = VEC_PUSH(&x->alias);
-			if (!slot)
-				return &elfrw_err_nomem;
-			*slot = (struct dwr_unit_alias){ i, sym->name };
-		}
+		if (a->plan->map.unit[i].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT))
+			ELFRW_TRY(collect_aliases(prog, i, x));
 	}
 	return NULL;
 }

@@ -149,7 +149,7 @@ void fuzz_rewrite(const uint8_t *data, size_t size, unsigned policy)
 	struct fuzz_image f;
 	struct elfrw_addrmap map;
 	const char *name[FUZZ_UNITS];
-	static const struct dwr_unit_alias alias[] = { { 1, "alias" } };
+	static const struct dwr_unit_alias alias[] = { { .unit = 1, .name = "alias" } };
 	static const struct dwr_vslot vslot[] = { { 0x200000, 1 }, { 0x200010, 9 } };
 	fuzz_image_init(&f, data, size);
 	fuzz_map_init(&map);

@@ -81,8 +81,11 @@ judge_fold() {
 	# Look-ups by name, unless local functions have no names.
 	case $in in */discard/*) return ;; esac
 	kept_units "$out.map" >"$out.units"
-	verdict "$name groups" "$(diff <(awk '/^selected/ { print $3 } /removing/ { print $4 }' "$out.groups" | sort) \
-		<("$ICFOLD" dump --json "$out" | jq -r '.groups[].members[].names[0]' | sort) | sed -n 1,3p | tr '\n' ' ')"
+	# The report has each function's first symbol, the dump first the one that symbolizers print.
+	awk '/^selected/ { print $3 } /removing/ { print $4 }' "$out.groups" | sort >"$out.reported"
+	verdict "$name groups" "$("$ICFOLD" dump --json "$out" | jq -r '.groups[].members[].names | join(" ")' |
+		awk 'NR == FNR { has[$1] = 1; next } { name = $1; for (i = NF; i > 0; i--) if ($i in has) name = $i; print name }' "$out.reported" - | sort |
+		diff "$out.reported" - | sed -n 1,3p | tr '\n' ' ')"
 	verdict "$name symbols" "$(wrong_symbols "$in" "$out" "$out.map")"
 	[ "$policy" = alias ] || verdict "$name look-ups" "$(wrong_lookups "$in" "$out" "$out.units")"
 }

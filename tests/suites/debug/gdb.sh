@@ -216,6 +216,30 @@ for form in "g++ -O0 -fPIE -pie" "g++ -O2 -no-pie" "clang++ -O1 -fPIE -pie"; do
 	esac
 done
 
+# --- calls inlined into an undecided function -----------------------------------------------------------------------------
+# They are the kept function's, and marked as such, as the function itself is.
+cat >inlined.c <<'EOF2'
+volatile int sink;
+__attribute__((noinline, noclone)) void stop(void) { sink++; }
+static inline __attribute__((always_inline)) void low_a(int x) { stop(); sink += x; }
+static inline __attribute__((always_inline)) void low_b(int x) { stop(); sink += x; }
+__attribute__((noinline, noclone)) int high_a(int x) { low_a(x); return sink + x; }
+__attribute__((noinline, noclone)) int high_b(int x) { low_b(x); return sink + x; }
+int (*volatile any)(int) = high_a;
+int main(int c, char **v) { (void)v; if (c > 1) any = high_b; int r = high_a(c); r += high_b(c); r += any(c); return r & 0; }
+EOF2
+if build inlined inlined.c gcc -O1 && "$ICFOLD" -q --icf=all --allow-growth inlined -o inlined.folded >log 2>&1; then
+	with -ex 'break stop' -ex run -ex 'bt' -ex continue -ex bt -ex continue -ex bt -ex 'up' -ex 'info frame' -ex 'print $_icfold_name()' -ex up \
+		inlined.folded 2>&1 | sed -E 's/0x[0-9a-f]+/0x/; s/ \((x=[^)]*)?\)//' >log
+	marks='\[inlined into one of: high_a, high_b\]'
+	out=$(grep -E '^#[12] ' log | tr '\n' '|')
+	check gdb/inlined/decided "$out" [ "$(grep -cE '^#1 +0x in low_a at |^#2 +high_a at ' log):$(grep -cE '^#1 +0x in low_b at |^#2 +high_b at ' log)" = 2:2 ]
+	check gdb/inlined/undecided "$out" [ "$(grep -cE "^#1 +0x in low_. $marks at .*inlined.c:[34]\$" log):$(grep -cE '^#2 +high_. \[one of: high_a, high_b\] at .*inlined.c:[56]$' log)" = 2:2 ]
+	check gdb/inlined/frame "$(grep ' = ' log | tr '\n' '|')" [ "$(grep -cE "^ [re]?[ip][pc] = 0x in low_. $marks |^\\\$1 = \"low_. $marks\"\$" log)" = 2 ]
+else
+	not_ok gdb/inlined "$(first_line log)"
+fi
+
 # --- a folded library -------------------------------------------------------------------------------------------------------
 echo 'int lib_main(int, char **); int main(int c, char **v) { return lib_main(c, v); }' >host.c
 if build libchains.so "$FIXTURES/calls_gcc/chains.c" gcc -O1 -fPIC -shared -fvisibility=hidden -Dmain='__attribute__((visibility("default"))) lib_main' &&

@@ -232,6 +232,88 @@ else
 	not_ok stack/follows "$(first_line log)"
 fi
 
+# returns FILE FUNCTION: the return addresses of its calls
+returns() {
+	objdump -d --no-show-raw-insn "$1" | awk -v want="<$2>:" '$2 == want { on = 1; next } /^$/ { on = 0 }
+		on && call { sub(/:$/, "", $1); print $1 } on { call = $2 ~ /^(call|blr?)$/ }'
+}
+
+# --- overlapping sequences ----------------------------------------------------------------------------------------------
+# With --debug-folded=alias each function has its sequence at the shared code; whose it is follows from where the functions are
+# declared.  Two on one line, whose rows agree, need not be told apart, and two whose rows do not cannot be: they have no line.
+cat >alias.c <<'EOF2'
+volatile int sink;
+#define N __attribute__((noinline, noclone))
+N void dump(void) { sink++; }
+N int first(int n) {
+	dump();
+	return n + 1; }
+N int
+second(int n)
+{
+	dump();
+
+	return n + 1; }
+N int third(int n) { dump(); return n + 1; } N int fourth(int n) { dump(); return n + 1; }
+N int fifth(int n) {
+	dump();
+	return n + 1; }
+#define PAIR(a, b) N int a(int n) { dump(); return n + 9; } N int b(int n) { dump(); return n + 9; }
+PAIR(sixth, seventh)
+int main(void) {
+	return first(1) + second(2) + fifth(5) + third(3) + fourth(4) + sixth(6) + seventh(7) - 50;
+}
+EOF2
+if "${CC:-gcc}" -g -O2 -fno-ipa-icf alias.c -Wl,--emit-relocs -o alias >log 2>&1; then
+	for f in first second third fourth fifth sixth seventh; do
+		"$ICFOLD" symbolize -p -s -e alias "0x$(after alias $f)"
+	done | grep -v '^$' | sort >want
+	for policy in overlay alias; do
+		"$ICFOLD" -q --icf=all --allow-growth --debug-folded=$policy alias -o alias.folded
+		out=$("$ICFOLD" verify alias alias.folded --icf=all | tail -n 1)
+		check stack/sequences/$policy/verify "$out" [ "$out" = equal ]
+		# The call of `dump` in the function that a call in main leads to, and the return address there.
+		objdump -d --no-show-raw-insn alias.folded | awk '/<main>:$/ { on = 1; next } /^$/ { on = 0 } { sub(/:$/, "", $1) }
+			on && to { print $1, to } { to = on && $2 ~ /^(call|bl)$/ ? $NF : "" }' | tr -d '<>' | while read -r at to; do
+			"$ICFOLD" symbolize --stack -p -s -e alias.folded "0x$(after alias.folded "$to")" "0x$at" | head -n 1
+		done | sort >have
+		[ $policy = overlay ] || sed -i -E '/^(third|fourth) /s/ at .*/ at ??:0:0/' want
+		# What other tools are told of the functions is the same.
+		out=$("$ICFOLD" symbols --format=json alias.folded | python3 -c 'import json, sys
+print(*sorted({l["line"] for f in json.load(sys.stdin)["functions"] for m in f["members"] for l in m.get("lines", [])} - {13}))')
+		check "stack/sequences/$policy/symbols" "$out" [ "$out" = '10 12 15 16 18' ]
+		check stack/sequences/$policy "$(diff want have | grep '^[<>]' | tr '\n' '|')" cmp -s want have
+	done
+else
+	not_ok stack/sequences "$(first_line log)"
+fi
+
+# --- functions of several names -----------------------------------------------------------------------------------------
+# Of the names of one function the unfolded program's answer is the symbol furthest back in the table; the answers for the folded
+# program, and the names to choose from, are the same ones.
+cat >names.c <<'EOF2'
+volatile int sink;
+__attribute__((noinline)) void dump(void) { sink++; }
+__attribute__((noinline, used)) int zkept(int n) { dump(); sink += n; return n + 1; }
+extern int aaa(int) __attribute__((alias("zkept")));
+__attribute__((noinline, used)) int zother(int n) { dump(); sink += n; return n + 1; }
+extern int bbb(int) __attribute__((alias("zother")));
+extern int ccc(int) __attribute__((alias("zother")));
+int (*volatile p)(int) = zkept;
+int main(void) { return zkept(1) + bbb(2) + p(3) - 9; }
+EOF2
+if "${CC:-gcc}" -g -O2 -fno-ipa-icf names.c -Wl,--emit-relocs -o names >log 2>&1 && "$ICFOLD" -q --icf=all --allow-growth names -o names.folded >log 2>&1; then
+	# shellcheck disable=SC2046
+	set -- $(for f in zkept zother; do "$ICFOLD" symbolize -e names "$(symbol_value names $f)" | head -n 1; done)
+	out=$("$ICFOLD" verify names names.folded --icf=all | tail -n 1)
+	check stack/names/verify "$out" [ "$out" = equal ]
+	inside=0x$(objdump -d --no-show-raw-insn names.folded | awk '/^[0-9a-f]+ <(zkept|aaa)>:/ { on = 1 } on && call { sub(/:$/, "", $1); print $1; exit } on { call = $2 ~ /^(call|bl)$/ }')
+	out=$(returns names.folded main | while read -r at; do "$ICFOLD" symbolize --stack -s -e names.folded "$inside" "0x$at"; done | grep -vE '^names\.c:|^main|^$' | tr '\n' '|')
+	check stack/names "$out" [ "$out" = "$1|$2|$1|one of: $1, $2|" ]
+else
+	not_ok stack/names "$(first_line log)"
+fi
+
 # --- functions without an instruction, at the entry of folded ones: nobody calls them
 cat >empty.c <<'EOF2'
 static volatile int sum;

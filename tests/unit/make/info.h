@@ -90,7 +90,7 @@ static inline void fake_add(struct fake *f, const char *name, const void *data, 
 static inline struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy,
 					     unsigned threads, struct dwr_rewrite_out *out)
 {
-	static const struct dwr_unit_alias alias[] = { { 1, "b2" } };
+	static const struct dwr_unit_alias alias[] = { { .unit = 1, .name = "b2" } };
 	static const struct dwr_vslot vslot[] = { { 0x4000, 1 }, { 0x4010, 3 } };
 	struct dwr_rewrite_in in = { .image = &f->image,
 				     .map = &f->map,
