@@ -7,7 +7,7 @@
  *   - a tree over its words, for each remainder: the smallest and the largest of FAN words, of FAN
  *     times as many, and so on.  A search steps over what cannot matter.
  * Cost: linear in the section, then of the order of the logarithm for each word that is found. */
-#include "icf/infer/row.h"
+#include "icf/infer/gap/state.h"
 #include <stdlib.h>
 
 #define BLOCK  256 /* places */

@@ -23,7 +23,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/effect.h"
-#include "icf/infer/row.h"
+#include "icf/infer/gap/state.h"
 #include "icf/infer/unit.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>

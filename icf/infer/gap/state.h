@@ -1,7 +1,7 @@
-/* row.h: the words of four bytes from a place in data up to the next named one, for gap.c: which of
- * them may matter. */
-#ifndef ICF_INFER_ROW_H
-#define ICF_INFER_ROW_H
+/* state.h: the words of four bytes from a place in data up to the next named one, for gap.c: which
+ * of them may matter. */
+#ifndef ICF_INFER_GAP_STATE_H
+#define ICF_INFER_GAP_STATE_H
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 
