@@ -31,6 +31,7 @@ BELOW = {
     "icf/program": ["icf/cli", "dwarf/stack"],
     "icf/infer": ["icf/program"],
     "icf/infer/bare": ["icf/infer"],
+    "icf/infer/gap": ["icf/infer"],
     "icf/infer/run": ["icf/infer"],
     "icf/infer/sums": ["icf/infer"],
     "icf/refs": ["icf/infer"],

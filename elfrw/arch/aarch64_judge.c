@@ -62,6 +62,30 @@ static struct use constant(uint32_t w)
 	}
 }
 
+/* C4.1.87: hints.  Some sign an address, check a signature, or strip it. */
+static struct use hint(uint32_t w)
+{
+	const uint32_t pac =
+		as_number(LR) | as_number(15) | as_number(16) | as_number(17) | as_base(SP);
+	unsigned n = bits(w, 5, 7);
+	if (n <= 6 || (n >= 32 && n <= 38) || n == 16 || n == 18 || n == 20)
+		return (struct use){ .known = true };
+	if (n >= 24 && n <= 31) /* PACIA, PACIB, AUTIA, AUTIB, each with Z or SP */
+		return (struct use){ true, 0, as_number(LR) | as_base(SP), as_number(LR) };
+	switch (n) {
+	case 7: /* XPACLRI */ return (struct use){ true, 0, as_number(LR), as_number(LR) };
+	case 8:  /* PACIA1716 */
+	case 10: /* PACIB1716 */
+	case 12: /* AUTIA1716 */
+	case 14: /* AUTIB1716 */
+		return (struct use){ true, 0, as_number(16) | as_number(17), as_number(17) };
+	case 39: /* PACM: the next instruction reads more, AUTIASP register 16 */
+		return (struct use){ true, 0, pac, 0 };
+	case 40: /* CHKFEAT */ return (struct use){ true, 0, as_number(16), as_number(16) };
+	default: return (struct use){ true, 0, pac, n >= 24 ? as_number(LR) : 0 };
+	}
+}
+
 /* C4.1.87: branches, exceptions, system instructions. */
 static struct use control(uint32_t w)
 {
@@ -79,15 +103,8 @@ static struct use control(uint32_t w)
 			reads |= as_number(rt) | as_base(SP);
 		return (struct use){ true, 0, reads, link ? as_number(LR) : 0 };
 	}
-	if ((w & 0xfffff01f) == 0xd503201f) { /* hints: some sign or strip addresses */
-		unsigned hint = bits(w, 5, 7);
-		bool plain = hint <= 6 || (hint >= 32 && hint <= 38) || hint == 16 || hint == 18 ||
-			     hint == 20;
-		uint32_t pac = as_number(LR) | as_number(16) | as_number(17) | as_base(SP);
-		return plain ? (struct use){ .known = true }
-			     : (struct use){ true, 0, pac,
-					     hint >= 24 || hint == 7 ? as_number(LR) : 0 };
-	}
+	if ((w & 0xfffff01f) == 0xd503201f)
+		return hint(w);
 	if ((w & 0xfffff000) == 0xd5033000) /* barriers */
 		return (struct use){ .known = true };
 	if ((w & 0xfff00000) == 0xd5300000) /* MRS */

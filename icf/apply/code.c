@@ -60,6 +60,15 @@ static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_uni
 	return NULL;
 }
 
+/* Do the thunks, or the trap behind them, begin in the PAD bytes from VA on? */
+static bool has_thunks(const struct icf_apply *a, uint64_t va, uint64_t pad)
+{
+	const struct elfrw_addrmap *map = &a->plan->map;
+	uint64_t end =
+		a->plan->n_folded ? map->trap_byte + a->prog->arch->fill_size : map->thunks_end;
+	return end > map->thunks && map->thunks - va < pad;
+}
+
 static struct elfrw_err *move_units(void *arg, size_t part)
 {
 	struct job *job = arg;
@@ -79,13 +88,15 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		}
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
 		memcpy(to, icf_unit_bytes(prog, u), u->end - u->start);
-		/* Padding that keeps its width stays as it was. */
+		/* Padding that keeps its width stays as it was, unless thunks take some of it: what
+		 * is left of it then fills another gap. */
 		const struct icf_exec *e = &prog->exec.data[u->sec];
 		bool last = i + 1 == e->unit + e->n_units;
 		uint64_t pad = (last ? e->end : u[1].start) - u->end;
 		uint64_t next = last ? map->section[u->sec].new_end : map->unit[i + 1].body;
 		if (!map->in_place && !(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) &&
-		    next - m->body - (u->end - u->start) == pad)
+		    next - m->body - (u->end - u->start) == pad &&
+		    !has_thunks(job->a, m->body + (u->end - u->start), pad))
 			memcpy(to + (u->end - u->start),
 			       icf_unit_bytes(prog, u) + (u->end - u->start), pad);
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -95,26 +106,10 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 	return NULL;
 }
 
-/* Thunks that lie in a gap may have the padding of the input there. */
-static void clear_thunks(struct job *job)
-{
-	const struct icf_program *prog = job->a->prog;
-	const struct elfrw_addrmap *map = &job->a->plan->map;
-	uint32_t e = job->a->plan->thunk_exec;
-	uint64_t end =
-		job->a->plan->n_folded ? map->trap_byte + prog->arch->fill_size : map->thunks_end;
-	if (map->in_place || e == ICF_NONE || map->thunks < map->section[e].new_start ||
-	    end > map->section[e].new_end || end <= map->thunks)
-		return;
-	elfrw_fill(prog->arch, job->code[e] + (map->thunks - map->section[e].new_start),
-		   map->thunks, end - map->thunks);
-}
-
 static struct elfrw_err *put_thunks(struct job *job)
 {
 	const struct icf_program *prog = job->a->prog;
 	const struct elfrw_addrmap *map = &job->a->plan->map;
-	clear_thunks(job);
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (!(m->flags & ELFRW_UNIT_THUNK))

@@ -140,7 +140,7 @@ static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *
 	job->mapped |= !err;
 	pthread_mutex_unlock(&job->lock);
 	if (!err)
-		*ret = icf_next_named(s->prog, &job->map, va, UINT64_MAX) - va < bytes + 8;
+		*ret = icf_next_named(s->prog, &job->map, va, bytes + 8) - va < bytes + 8;
 	return err;
 }
 

@@ -90,7 +90,7 @@ struct icf_unit {
 		inferred */
 #define ICF_UNIT_RELATIVE \
 	2048 /* calls the sum of two numbers, or jumps to such a sum that is not understood */
-#define ICF_UNIT_BLIND  4096  /* becomes opaque as soon as its references are known (infer/gap.c) */
+#define ICF_UNIT_BLIND  4096  /* becomes opaque as soon as its references are known (infer/gap/) */
 #define ICF_UNIT_UNUSED 8192  /* nothing can reach it: it is removed (fold/unused.c) */
 #define ICF_UNIT_CALLS  16384 /* its last instruction is a call */
 #define ICF_UNIT_PLAIN                                                                             \

@@ -421,8 +421,11 @@ static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
 			k++;
 			continue;
 		}
+		/* Old GNU linkers for AArch64 leave local symbols behind the sh_info of .dynsym:
+		 * these may be there still. */
+		bool astray = ELF64_ST_BIND(s.x.st_info) == STB_LOCAL && it.index >= a->hdr.sh_info;
 		if (ELF64_ST_BIND(s.y.st_info) == STB_LOCAL)
-			locals = k + 1;
+			locals = astray ? locals : k + 1;
 		else if (k < b->hdr.sh_info)
 			icf_vlog_bad(
 				log, ICF_VC_SYMBOL,

@@ -444,6 +444,23 @@ for ld in bfd lld; do
 	check gap.$ld/place "the thunks are not there" eval "[ $((0x$(symbol_value gap.$ld.safe twin_c))) -lt $((0x$(symbol_value gap.$ld.safe behind))) ]"
 done
 
+# The gap is as wide as before: what the thunks leave of it is traps like all gaps, and no no-ops between traps.
+{
+	printf '\t.macro small name, number\n\t.globl \\name\n\t.type \\name, %%function\n\\name:\n\t.cfi_startproc\n\thint #34\n\t.if \\number\n'
+	printf '\tmov w0, #\\number - 1\n\t.endif\n\tret\n\tdone \\name\n\t.endm\n'
+	cat macros.s
+	printf '\t.text\n\t.p2align 5\n\tsmall first, 0\n\t.p2align 5\n'
+	for k in "real, 3" "boot, 1" "mid, 4" "setup, 1" "mid2, 5" "finish, 1"; do printf '\tsmall %s\n' "$k"; done
+	echo '	.section .note.GNU-stack,"",@progbits'
+} >left.s
+if gcc -shared -nostdlib -fuse-ld=bfd left.s -o left.so 2>left.log; then
+	fold_to left.so safe && ok left.so
+	check left.so/place "the thunks are not there" eval "[ $((0x$(symbol_value left.so.safe setup))) -lt $((0x$(symbol_value left.so.safe real))) ]"
+	check left.so/fill "no-ops are left" eval "! objdump -d left.so.safe | grep -q 'nop$'"
+else
+	not_ok left.so "$(first_line left.log)"
+fi
+
 # --- rules taken out -----------------------------------------------------------------------------------------------------
 # An icfold that lacks a rule makes a wrong program of one of these: the sound verifier says so, or nothing can be made.
 load_recipe asm_a64

@@ -112,6 +112,43 @@ END
 	fold file/count count.so out.so --allow-growth
 fi
 
+# A local symbol behind the sh_info of .dynsym: old GNU linkers for AArch64 leave one, with an absolute value.
+if gcc -O1 -fPIC -shared -DSPARE mark.c -Wl,--defsym=spare=64 -o late.so && python3 - "$TESTS/mutate" late.so <<'END'; then
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d = bytearray(e.data)
+s = e.section(".dynsym")
+n = 0
+for at in range(s.offset + 24, s.offset + s.size, 24):
+    if d[at + 6:at + 8] == b"\xf1\xff":
+        d[at + 4] &= 15
+        n += 1
+assert n == 1
+open(sys.argv[2], "wb").write(d)
+END
+	fold file/late late.so out.so --allow-growth
+	# The number itself must not shrink.
+	cp out.so worse.so
+	python3 - "$TESTS/mutate" late.so worse.so <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+for name, more in zip(sys.argv[2:], (1, 0)):
+    e = Elf(name)
+    d = bytearray(e.data)
+    s = e.section(".dynsym")
+    at = int.from_bytes(d[40:48], "little") + 64 * s.index + 44
+    d[at:at + 4] = (s.size // 24 if more else 1).to_bytes(4, "little")
+    for k in range(s.offset + 24, s.offset + s.size, 24):
+        d[k + 4] &= 15
+    open(name, "wb").write(d)
+END
+	"$ICFOLD" verify late.so worse.so >verdict 2>&1
+	check file/late/worse "$(tail -n 1 verdict)" grep -q 'order: .dynsym: expected all local symbols before sh_info 1,' verdict
+fi
+
 # --- appended data: programs find it by its distance to the start of the file, to the end, or to the section headers
 cat >self.c <<'END'
 #include <elf.h>

@@ -150,6 +150,50 @@ check whole/compact "$(grep -m 1 place whole.all.log)" grep -q '^icfold: compact
 check whole/folds "$(folds whole.all) folded, 4 expected" test "$(folds whole.all)" -ge 4
 check whole/moves "it stays" test "$(address_of whole.all seven)" != "$(address_of whole seven)"
 
+# Between the halves, the return address is checked: that instruction uses no register that may hold them.
+for r in 16 17; do
+	build signed$r <<END
+	.globl odd
+	.type odd, @function
+odd:	.cfi_startproc
+	hint 25 // paciasp
+	.cfi_negate_ra_state
+	stp x29, x30, [sp, -16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	adrp x$r, seven
+	ldp x29, x30, [sp], 16
+	.cfi_restore 30
+	.cfi_restore 29
+	.cfi_def_cfa_offset 0
+	hint 29 // autiasp
+	.cfi_negate_ra_state
+	add x$r, x$r, :lo12:seven
+	cmp x$r, x0
+	cset w0, eq
+	ret
+	.cfi_endproc
+	.size odd, . - odd
+END
+	check signed$r/moves "it stays" test "$(address_of signed$r.all seven)" != "$(address_of signed$r seven)"
+	# Others do: pacia1716, pacib1716, autia1716, autib1716; pacm, which makes the next instruction read more.
+	for hint in 8 10 12 14 39; do
+		for f in signed$r signed$r.all; do
+			python3 - $f $hint >hint.log 2>&1 <<'END'
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = [k for k in range(0, len(data) - 8, 4) if struct.unpack_from("<2I", data, k)[0] == 0xd50323bf and data[k + 7] == 0x91]
+assert len(at) == 1
+struct.pack_into("<I", data, at[0], 0xd503201f | int(sys.argv[2]) << 5)
+open(sys.argv[1].replace("signed", "hint"), "wb").write(data)
+END
+		done
+		"$ICFOLD" verify --icf=all hint$r hint$r.all >hint.verdict 2>>hint.log
+		check signed$r/hint$hint "$(tail -n 1 hint.verdict) $(first_line hint.log)" grep -q 'half of an address, used in an unknown way' hint.verdict
+	done
+done
+
 # A number is added to the address of a function: the sum is another one, and both stay.
 build sum <<'END'
 	begin_odd

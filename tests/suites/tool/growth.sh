@@ -90,6 +90,45 @@ refused suffixes 50000 verify 'too long together.*(.symtab)'
 refused line-bytes 2200000 fold 'line number sequence of 2200000 rows.*(.debug_line, offset 0x25)'
 refused line-bytes 2200000 verify 'rows in one line table are too many.*(.debug_line, 0x0)'
 
+# Code without bounds that names one place in a large object after the other, and places in the code near it; nothing else has a name.
+cat >"$WORK/gap.py" <<'END'
+import random, sys
+arm, n, words = sys.argv[1] == "aarch64", 5000, 200000
+random.seed(1)
+name = "adrp x18,D+%d\nadd x18,x18,:lo12:D+%d" if arm else "lea D+%d(%%rip),%%rcx # %d"
+code = "adr x19,.L%d\nldr x17,[x20,#8]\nbr x17" if arm else "lea .L%d(%%rip),%%rdx\nmov 8(%%rbp),%%rax\njmp *%%rax\n.byte 6"
+value = "ldr x1,[x0]\n.rept 20\nmul x1,x1,x1\n.endr\nmov x0,x1\nret" if arm else "mov (%rdi),%rax\n.rept 20\nimul %rax,%rax\n.endr\nret"
+print(".text")
+for f in "_start", "f", "g":
+    print(".p2align 4\n.globl %s\n.type %s,%%function\n%s: .cfi_startproc\n%s\n.cfi_endproc\n.size %s,.-%s" % (f, f, f, value, f, f))
+for k in range(n):
+    off = 8 * random.randrange(words)
+    print(".L%d: %s\n%s" % (k, name % (off, off), code % max(0, k - 5)))
+print(".data\n.p2align 3\nD:")
+for k in range(words):
+    print(".quad %d" % (random.randrange(1 << 64) if sys.argv[2] == "random" else 1))
+END
+# gap ARCH WORDS PREFIX [LD-OPTION]...: the same for one machine; WORDS: what the object holds (ones or random numbers).
+gap() {
+	local name="gap $1 $2" words=$2 prefix=$3 file=$WORK/gap
+	if ! have "${prefix}as"; then
+		skip "growth/$name" "no ${prefix}as"
+		return
+	fi
+	python3 "$WORK/gap.py" "$1" "$words" >"$file.s"
+	shift 3
+	if "${prefix}as" "$file.s" -o "$file.o" 2>"$WORK/err" && "${prefix}ld" "$@" -s "$file.o" -o "$file" 2>"$WORK/err"; then
+		bounded "$name" 3 80 "$ICFOLD" -q --allow-growth "$file" -o "$file.folded"
+		bounded "$name/verify" 3 80 "$ICFOLD" verify "$file" "$file.folded"
+	else
+		not_ok "growth/$name" "$(first_line "$WORK/err")"
+	fi
+}
+for words in ones random; do
+	gap x86_64 $words "" -shared
+	gap aarch64 $words aarch64-linux-gnu-
+done
+
 # A stack in a core file; each frame may be any of many functions.
 python3 "$TESTS/growth/gen.py" equal 60000 "$WORK"
 if "$ICFOLD" -q "$WORK/equal.60000" -o "$WORK/equal.folded" && python3 "$TESTS/growth/core.py" "$WORK/equal.folded" "$WORK/equal.60000.at" "$WORK/core" stack 30; then

@@ -23,6 +23,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/effect.h"
+#include "icf/infer/gap/state.h"
 #include "icf/infer/unit.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -172,50 +173,22 @@ struct gap {
 	uint64_t lo, hi;               /* of the code */
 };
 
-/* Words of 4 bytes, one behind the other. */
-struct row {
-	const uint8_t *word; /* borrowed */
-	uint64_t n;
-	uint64_t n_small; /* the first of them, which are small numbers */
-	int64_t min, max; /* of these */
-};
-
-/* What stands from VA on, up to END or its section's. */
-static struct row row_at(const struct icf_program *prog, uint64_t va, uint64_t end)
-{
-	uint32_t shndx = elfrw_image_section_at(prog->img, va);
-	const struct elfrw_section *s = &prog->img->section[shndx];
-	if (!shndx || !s->data || end <= va)
-		return (struct row){ 0 };
-	uint64_t off = va - s->hdr.sh_addr, left = s->hdr.sh_size - off;
-	return (struct row){ .word = s->data + off, .n = (end - va < left ? end - va : left) / 4 };
-}
-
-#define ROWS 1024 /* powers of 2 */
-#define LAST 8192
+#define LAST 8192 /* a power of 2 */
 
 /* What was done last, in all gaps; places are stored plus 1.  Units refer to the same objects again
  * and again, often to large ones.  What is pinned depends on the object and the address only. */
 struct done {
-	struct known_row {
-		uint64_t va;
-		struct row row;
-	} row[ROWS];
 	struct {
 		uint64_t va, from;
 	} pinned[LAST];        /* pin_row() */
 	uint64_t words[LAST];  /* pin_words() */
 	struct icf_bits entry; /* where functions begin */
+	struct icf_rows rows;
 };
 
 static size_t slot(uint64_t key, size_t n)
 {
 	return key * 0x9e3779b97f4a7c15 >> 40 & (n - 1);
-}
-
-static inline uint64_t distance(const struct row *r, uint64_t k)
-{
-	return (uint64_t)(int64_t)(int32_t)elfrw_get32(r->word + 4 * k);
 }
 
 /* The same as pin_at(), for a place outside of the unit that was pinned last. */
@@ -338,47 +311,29 @@ static struct elfrw_err *read_gap(struct icf_program *prog, uint32_t i, struct g
 	return err;
 }
 
-/* Finds the small numbers at the start of R. */
-static void find_small(struct row *r)
+/* The distances from BASE into the unit that was pinned last, where there is nothing left to do. */
+static struct icf_row_span settled(const struct gap *g, uint64_t base)
 {
-	for (; r->n_small < r->n; r->n_small++) {
-		int64_t w = (int64_t)distance(r, r->n_small);
-		if (w < -SMALL || w > SMALL)
-			return;
-		r->min = w < r->min ? w : r->min;
-		r->max = w > r->max ? w : r->max;
-	}
-}
-
-/* The words of the object at VA. */
-static struct row named_row(const struct icf_program *prog, const struct icf_data_map *map,
-			    struct done *done, uint64_t va)
-{
-	struct known_row *k = &done->row[slot(va, ROWS)];
-	if (k->va != va + 1) {
-		k->va = va + 1;
-		k->row = row_at(prog, va, icf_next_named(prog, map, va, UINT64_MAX));
-		find_small(&k->row);
-	}
-	return k->row;
+	return (struct icf_row_span){ (int64_t)(g->start - base), (int64_t)(g->end - 1 - base) };
 }
 
 /* Pins the targets of the first words R of the object at VA, counted from the code address FROM:
  * inside of functions, too. */
-static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r, uint64_t va,
+static void pin_row(struct icf_program *prog, struct gap *g, const struct icf_row *r, uint64_t va,
 		    uint64_t from)
 {
+	const struct icf_row_span any = { INT64_MIN, INT64_MAX };
 	size_t i = slot(va + 31 * from, LAST);
 	if (g->done->pinned[i].va == va + 1 && g->done->pinned[i].from == from)
 		return;
 	g->done->pinned[i].va = va + 1;
 	g->done->pinned[i].from = from;
-	uint64_t k = 0, size = g->end - g->start;
-	/* All small numbers lead into the unit that was pinned last. */
-	if (from + (uint64_t)r->min - g->start < size && from + (uint64_t)r->max - g->start < size)
-		k = r->n_small;
-	for (; k < r->n && pin_at(prog, g, from + distance(r, k)); k++)
-		;
+	for (uint64_t k = 0;; k++) {
+		const struct icf_row_span idle = settled(g, from);
+		k = icf_row_next(r, k, &any, &idle);
+		if (k == r->n || !pin_at(prog, g, from + (uint64_t)icf_row_word(r, k)))
+			return;
+	}
 }
 
 /* Pins the function that begins at TO; false: none does, outside of unit I. */
@@ -440,7 +395,8 @@ static void pin_by_own(struct icf_program *prog, uint32_t i, struct gap *g)
 
 /* Pins the possible targets of words of data, counted from code addresses that the unit refers to
  * near the data. */
-static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map, struct gap *g)
+static struct elfrw_err *pin_by_code(struct icf_program *prog, const struct icf_data_map *map,
+				     struct gap *g)
 {
 	const struct icf_named_at *name = g->name.data;
 	size_t near = 0, end = 0;
@@ -457,28 +413,42 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 			first++;
 		if (first == end)
 			continue;
-		const struct row r = named_row(prog, map, g->done, name[k].va);
+		struct icf_row r;
+		struct elfrw_err *err = icf_row_at(&g->done->rows, name[k].va, false, &r);
+		if (err)
+			return err;
 		for (size_t c = first; c < end; c++)
 			if (name[c].code)
 				pin_row(prog, g, &r, name[k].va, name[c].va);
 		icf_pin_sums(prog, map, name[k].va, name + first, end - first, g->sums);
 	}
+	return NULL;
 }
 
 /* Pins the possible targets of the words from BASE on. */
-static void pin_words(struct icf_program *prog, const struct icf_data_map *map, struct gap *g,
-		      uint64_t base)
+static struct elfrw_err *pin_words(struct icf_program *prog, struct gap *g, uint64_t base)
 {
+	const struct icf_row_span code = { (int64_t)(g->lo - base), (int64_t)(g->hi - 1 - base) };
 	uint64_t *last = &g->done->words[slot(base, LAST)];
+	struct icf_row r;
 	if (*last == base + 1)
-		return;
+		return NULL;
 	*last = base + 1;
-	struct row r = row_at(prog, base, icf_table_limit(prog, map, base, UINT64_MAX));
-	for (uint64_t k = 0; k < r.n; k++) {
-		uint64_t word = distance(&r, k);
-		pin_at(prog, g, base + word);
-		pin_at(prog, g, base + 4 * k + word);
+	struct elfrw_err *err = icf_row_at(&g->done->rows, base, true, &r);
+	if (err)
+		return err;
+	for (uint64_t k = 0;; k++) {
+		const struct icf_row_span idle = settled(g, base);
+		k = icf_row_next(&r, k, &code, &idle);
+		if (k == r.n)
+			break;
+		pin_at(prog, g, base + (uint64_t)icf_row_word(&r, k));
 	}
+	/* Where these lead does not depend on BASE, and the row of a place in a row, a multiple of
+	 * 4 from its start, ends with it. */
+	for (uint64_t k = 0; k < r.n && !icf_row_see(&r, k); k++)
+		pin_at(prog, g, base + 4 * k + (uint64_t)icf_row_word(&r, k));
+	return NULL;
 }
 
 /* Unit I refers to VA, which lies in padding. */
@@ -498,12 +468,12 @@ static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_
 }
 
 /* Pins what unit I, which is not understood, may reach through the data that it refers to. */
-static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map,
-				     uint32_t i, struct gap *g)
+static struct elfrw_err *pin_by_data(struct icf_program *prog, uint32_t i, struct gap *g)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	struct icf_places base = { 0 };
+	struct elfrw_err *err = NULL;
 	bool ok = VEC_RESERVE(&base.v, g->name.len + u->n_ref);
 	for (size_t k = 0; k < g->name.len && ok; k++)
 		if (!g->name.data[k].code)
@@ -517,11 +487,11 @@ static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_
 			keep_padding(prog, i, &ref[r]);
 	if (base.v.len)
 		qsort(base.v.data, base.v.len, sizeof *base.v.data, elfrw_u64_order);
-	for (size_t k = 0; k < base.v.len; k++)
+	for (size_t k = 0; k < base.v.len && !err; k++)
 		if (k == 0 || base.v.data[k] != base.v.data[k - 1])
-			pin_words(prog, map, g, base.v.data[k]);
+			err = pin_words(prog, g, base.v.data[k]);
 	VEC_FREE(&base.v);
-	return ok ? NULL : &elfrw_err_nomem;
+	return ok ? err : &elfrw_err_nomem;
 }
 
 /* Pins what the bytes of unit I may reach. */
@@ -536,11 +506,11 @@ static struct elfrw_err *infer_gap(struct icf_program *prog, const struct icf_da
 	if (!err && g.sums)
 		u->flags |= ICF_UNIT_RELATIVE;
 	if (!err)
-		err = pin_by_data(prog, map, i, &g);
-	if (!err) {
-		pin_by_code(prog, map, &g);
+		err = pin_by_data(prog, i, &g);
+	if (!err)
+		err = pin_by_code(prog, map, &g);
+	if (!err)
 		pin_by_own(prog, i, &g);
-	}
 	VEC_FREE(&g.name);
 	return err;
 }
@@ -554,6 +524,7 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 		free(done);
 		return &elfrw_err_nomem;
 	}
+	err = icf_rows_init(prog, map, &done->rows);
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		icf_set_bit(&done->entry, prog->unit.data[i].start);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
@@ -564,6 +535,7 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 		if (icf_is_dark(u) && !prog->exec.data[u->sec].linkage)
 			err = infer_gap(prog, map, i, done);
 	}
+	icf_rows_deinit(&done->rows);
 	icf_bits_deinit(&done->entry);
 	free(done);
 	return err;
