@@ -91,7 +91,7 @@ struct icf_unit {
 #define ICF_UNIT_RELATIVE \
 	2048 /* calls the sum of two numbers, or jumps to such a sum that is not understood */
 #define ICF_UNIT_BLIND  4096  /* becomes opaque as soon as its references are known (infer/gap/) */
-#define ICF_UNIT_UNUSED 8192  /* nothing can reach it: it is removed (fold/unused/unused.c) */
+#define ICF_UNIT_UNUSED 8192  /* nothing can reach it: it is removed (fold/unused.c) */
 #define ICF_UNIT_CALLS  16384 /* its last instruction is a call */
 #define ICF_UNIT_PLAIN                                                                             \
 	32768 /* no number in it can lead to code, as icf_find_doubtful() asks: seen if references \

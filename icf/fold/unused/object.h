@@ -1,7 +1,7 @@
 /* object.h: objects of data that may be unused: virtual tables (--gc-functions=objects).
  *
- * An object is used if something that is used refers to it.  The caller (fold/unused/unused.c)
- * knows what is used; this file knows which objects a reference may mean. */
+ * An object is used if something that is used refers to it.  The caller (fold/unused.c) knows what
+ * is used; this file knows which objects a reference may mean. */
 #ifndef ICF_FOLD_UNUSED_OBJECT_H
 #define ICF_FOLD_UNUSED_OBJECT_H
 #include "elfrw/blocks.h"
