@@ -19,6 +19,7 @@
 #include "dwarf/calls/vtables.h"
 #include "dwarf/return_address.h"
 #include "elfrw/base/search.h"
+#include "icf/refs/guard.h"
 #include <stdlib.h>
 #include <string.h>
 

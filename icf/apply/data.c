@@ -3,6 +3,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
+#include "icf/refs/guard.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
+#include "icf/refs/guard.h"
 #include "icf/refs/ref.h"
 #include <stdlib.h>
 #include <string.h>

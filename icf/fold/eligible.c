@@ -4,6 +4,7 @@
 #include "elfrw/symtab.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
+#include "icf/refs/guard.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,14 +16,6 @@ bool icf_is_found_by_name(const char *name);
 /* Sets every unit's `grain` and `entry_align`; icf_find_eligible() calls it last.  align.c */
 void icf_find_alignments(struct icf_program *prog);
 
-/* guard.c.  icf_find_guarded: sets the SLOT and GUARDED flags.  icf_means_entry: does D refer to
- * its function's own address, and not to the code that it shares?  icf_taken_by: the function whose
- * address REF of U takes, or ICF_NONE; GOT: the global offset table, or NULL. */
-void icf_find_guarded(struct icf_program *prog);
-bool icf_means_entry(const struct icf_program *prog, const struct icf_dataref *d);
-uint32_t icf_taken_by(const struct icf_program *prog, const struct elfrw_section *got,
-		      const struct icf_unit *u, const struct icf_ref *ref);
-
 /* Fills PROG's marks.  icf_marks_before() counts the marks at VA or before it.  Two places with
  * equal counts are in the same part of the code. */
 struct elfrw_err *icf_find_marks(struct icf_program *prog);

@@ -2,7 +2,8 @@
  *
  * The hottest copy is kept, then the one that is aligned best, then one whose address must stay
  * anyway, then the lowest; a function and its split-off part go together.  A function whose address
- * is compared with slots of virtual tables is not kept for functions in other slots (guard.c). */
+ * is compared with slots of virtual tables is not kept for functions in other slots (refs/guard.c).
+ */
 #include "elfrw/base/align.h"
 #include "icf/fold/plan.h"
 #include "icf/fold/thunk.h"

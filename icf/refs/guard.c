@@ -7,14 +7,13 @@
  *     address, and code that is named after A::m runs for their objects;
  *   - A::m has a thunk: then no slot holds its address, and the fast way is never taken.
  * So where addresses do not merge, the slots of such a function lead to its own address, and it is
- * not kept for functions that have slots of their own (keep.c).
+ * not kept for functions that have slots of their own (fold/keep.c).
  *
  * Code takes the address by an instruction that computes it, or loads it from the global offset
  * table.  A pointer that lies in other data was put there by the programmer; compilers compare no
  * slot with it.  Cost: one pass over the references, if virtual tables are known. */
-#include "elfrw/base/rbuf.h"
 #include "elfrw/symtab.h"
-#include "icf/fold/fold.h"
+#include "icf/refs/guard.h"
 #include <string.h>
 
 #define WINDOW 8 /* bytes of code before and behind a field, for elfrw_arch.relax */
