@@ -161,7 +161,7 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 
 struct done;
 
-#define REGS 64
+#define REGS 32 /* as many as a set of them has (elfrw/arch/effect.h) */
 
 struct gap {
 	struct done *done;             /* borrowed */
