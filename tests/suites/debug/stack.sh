@@ -281,7 +281,9 @@ if "${CC:-gcc}" -g -O2 -fno-ipa-icf alias.c -Wl,--emit-relocs -o alias >log 2>&1
 		# What other tools are told of the functions is the same.
 		out=$("$ICFOLD" symbols --format=json alias.folded | python3 -c 'import json, sys
 print(*sorted({l["line"] for f in json.load(sys.stdin)["functions"] for m in f["members"] for l in m.get("lines", [])} - {13}))')
-		check "stack/sequences/$policy/symbols" "$out" [ "$out" = '10 12 15 16 18' ]
+		# Which of the functions is kept, and has no lines here, depends on their alignment.
+		lines='10 12 15 16 18' && [ "$MACHINE" = aarch64 ] && lines='4 5 6 14 15 16 18'
+		check "stack/sequences/$policy/symbols" "$out" [ "$out" = "$lines" ]
 		check stack/sequences/$policy "$(diff want have | grep '^[<>]' | tr '\n' '|')" cmp -s want have
 	done
 else
@@ -307,9 +309,11 @@ if "${CC:-gcc}" -g -O2 -fno-ipa-icf names.c -Wl,--emit-relocs -o names >log 2>&1
 	set -- $(for f in zkept zother; do "$ICFOLD" symbolize -e names "$(symbol_value names $f)" | head -n 1; done)
 	out=$("$ICFOLD" verify names names.folded --icf=all | tail -n 1)
 	check stack/names/verify "$out" [ "$out" = equal ]
-	inside=0x$(objdump -d --no-show-raw-insn names.folded | awk '/^[0-9a-f]+ <(zkept|aaa)>:/ { on = 1 } on && call { sub(/:$/, "", $1); print $1; exit } on { call = $2 ~ /^(call|bl)$/ }')
+	inside=0x$(objdump -d --no-show-raw-insn names.folded | awk '/^[0-9a-f]+ <(zkept|zother|aaa|bbb|ccc)>:/ { on = 1 } on && call { sub(/:$/, "", $1); print $1; exit } on { call = $2 ~ /^(call|bl)$/ }')
 	out=$(returns names.folded main | while read -r at; do "$ICFOLD" symbolize --stack -s -e names.folded "$inside" "0x$at"; done | grep -vE '^names\.c:|^main|^$' | tr '\n' '|')
-	check stack/names "$out" [ "$out" = "$1|$2|$1|one of: $1, $2|" ]
+	[ "$out" = "$1|$2|$2|one of: $2, $1|" ] || set -- "$1" "$2" "$1" "$2" # the kept one comes first
+	[ $# = 4 ] || set -- "$1" "$2" "$2" "$1"
+	check stack/names "$out" [ "$out" = "$1|$2|$3|one of: $3, $4|" ]
 else
 	not_ok stack/names "$(first_line log)"
 fi
