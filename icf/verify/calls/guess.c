@@ -4,7 +4,8 @@
  * addresses merge, p may have been any function that has the same address now.  So no entry may say
  * that such a call meant f.  Neither file shows what code compares; all direct calls of a function
  * count whose caller takes the address of one that shares its address.  An address that is loaded
- * may serve for a call only: then an entry may be there or not. */
+ * may serve for a call only, and that of the copy that is kept need not have been any other's: then
+ * an entry may be there or not. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ struct elfrw_err *icf_v_mark_guesses(struct icf_v *v)
 			if (!merged[copy] || copy_of(v, t->target) != copy)
 				continue;
 			c->optional = true;
-			c->guess |= !t->loaded;
+			c->guess |= !t->loaded && t->target != copy;
 		}
 	}
 	free(merged);
