@@ -39,6 +39,7 @@ struct icf_vunit {
 	bool computes; /* found: jumps to a target in a register or memory, or returns to an address
 			  that it stored */
 	uint8_t observed; /* found while code and data are read: any thread may set it */
+	uint8_t taken;    /* found, in the same way: an instruction computes its address */
 	uint8_t named; /* found, in the same way: something other than a table of distances leads to
 			  its start; ICF_V_JUMPED: only jumps do */
 	/* Found: from here on, the padding in front of it is what it was, where it was. */

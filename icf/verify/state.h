@@ -264,6 +264,11 @@ struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog 
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* code/code.c; fills base and pair */
 struct elfrw_err *icf_v_mark_guesses(struct icf_v *v); /* calls/guess.c; sets `guess` of calls */
+/* data/slot.c: does code take the address of W's function, and may addresses not merge?  Then W, a
+ * slot of a virtual table, must hold this address.  icf_v_check_slots(): no slot of another
+ * function may hold it. */
+bool icf_v_is_compared(const struct icf_v *v, const struct icf_vword *w);
+struct elfrw_err *icf_v_check_slots(struct icf_v *v);
 struct elfrw_err *icf_v_check_halves(struct icf_v *v); /* code/half.c; when all tables are known */
 
 /* Code that is read from top to bottom, whatever control does: the high half that was put into each

@@ -155,6 +155,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_halves(v));
 	forget(v);
 	STEP(icf_v_check_layout(v));
+	STEP(icf_v_check_slots(v));
 	forget(v);
 	STEP(icf_v_check_marks(&v->claim, &v->log));
 	forget(v);

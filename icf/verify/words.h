@@ -15,6 +15,7 @@ struct icf_vword {
 	uint8_t size;
 	uint8_t kind; /* enum icf_vword_kind */
 	bool quiet;   /* does not make the address observable */
+	bool slot;    /* of a virtual table */
 	bool stored;  /* DYNAMIC: the field holds the address, too */
 	bool lost;    /* in a table that nothing reaches, and its code is removed: it is zero now */
 	bool still;   /* RELATIVE: unknown origin; the field must be unchanged */

@@ -171,10 +171,11 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 	r->known = r->branch ? icf_v_code(&v->claim, r->target, &r->want)
 			     : icf_v_pointer(&v->claim, r->target, &r->want);
 	uint32_t t = r->known && !r->branch ? icf_v_find(&v->claim, r->target) : ICF_V_NONE;
-	if (t != ICF_V_NONE && v->claim.unit.data[t].old == r->target)
+	if (t != ICF_V_NONE && v->claim.unit.data[t].old == r->target) {
 		__atomic_store_n(&v->claim.unit.data[t].observed, 1, __ATOMIC_RELAXED);
-	if (t != ICF_V_NONE)
+		__atomic_store_n(&v->claim.unit.data[t].taken, 1, __ATOMIC_RELAXED);
 		icf_vcode_note_taken(at, r->target);
+	}
 	icf_vcode_note_outside(at, r->target);
 	if (is_acceptable(at, r)) {
 		if (icf_vcode_literals(at, r->target)) {

@@ -88,7 +88,7 @@ static void resolve(struct icf_v *v)
 		} else {
 			known = icf_v_pointer(&v->claim, w->target, &w->want);
 			w->alt = w->want;
-			if (w->quiet)
+			if (w->quiet && !icf_v_is_compared(v, w))
 				icf_v_code(&v->claim, w->target, &w->alt);
 		}
 		if (!known && icf_v_in_exec(&v->claim, w->target))

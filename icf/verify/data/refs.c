@@ -296,7 +296,8 @@ static void mark_quiet(struct icf_v *v, const struct spans *vtables)
 				      strcmp(s->name, "__patchable_function_entries") == 0 ||
 				      strcmp(s->name, ".got.plt") == 0);
 		}
-		w->quiet = quiet || in_spans(vtables, w->place);
+		w->slot = in_spans(vtables, w->place);
+		w->quiet = quiet || w->slot;
 	}
 }
 

@@ -3,7 +3,7 @@
 # the comparison is true, and prints the return addresses of its own stack.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-start_suite guess g++
+start_suite guess g++ python3
 always_fold
 
 cat >shape.h <<'EOF2'
@@ -31,7 +31,7 @@ __attribute__((noinline)) void check(int n)
 		if (dladdr(stack[k], &at) && dladdr((void *)check, &at))
 			printf("%lx\n", (long)stack[k] - (PIC ? (long)at.dli_fbase : 0));
 }
-int A::m(int n) { check(n); return n + 1; }
+int A::m(int n) { check(n); sink += 3; return n + 1; }
 /* GCC compares the slot with A::m, and has A::m's body here. */
 __attribute__((noinline)) int f(A *o, int n) { int r = o->m(n); sink += r; return r; }
 /* What GCC compares: the address that code takes, and what the slot holds. */
@@ -57,8 +57,9 @@ int main(int argc, char **argv)
 EOF2
 cat >b.cc <<'EOF2'
 #include "shape.h"
+extern volatile int sink;
 struct B : A { int m(int n) override; };
-int B::m(int n) { check(n); return n + 1; }
+int B::m(int n) { check(n); sink += 3; return n + 1; }
 A *make_b() { return new B; }
 EOF2
 
@@ -76,6 +77,27 @@ judge() {
 	check "$name/matches" "got $(./"$out" x)" [ "$(./"$out" x)" = "1 0" ]
 }
 
+# mutate NAME IN OUT: the slot of A::m leads to the shared code, as that of B::m does.
+mutate() {
+	python3 - "$3" "0x$(nm "$3" | sed -n 's/ . _ZTV1A$//p')" "0x$(nm "$3" | sed -n 's/ . _ZTV1B$//p')" >mutant <<-'EOF2' || { not_ok "$1" "cannot be made"; return; }
+		import struct, sys
+		data = bytearray(open(sys.argv[1], "rb").read())
+		phoff, n = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+		def at(va):
+		    for k in range(n):
+		        kind, _, off, start, _, size = struct.unpack_from("<IIQQQQ", data, phoff + 56 * k)
+		        if kind == 1 and start <= va < start + size:
+		            return off + va - start
+		a, b = (at(int(x, 16) + 16) for x in sys.argv[2:])
+		if data[a:a + 8] == data[b:b + 8]:
+		    sys.exit(1)
+		data[a:a + 8] = data[b:b + 8]
+		sys.stdout.buffer.write(data)
+	EOF2
+	"$ICFOLD" verify "$2" mutant >verdict 2>&1
+	if grep -q '^code addresses in data: .*_ZN1A1mEi' verdict; then ok "$1"; else not_ok "$1" "$(tail -n 2 verdict | tr '\n' ' ')"; fi
+}
+
 for ld in bfd gold lld mold; do
 	for pic in 0 1; do
 		n=$ld-$pic
@@ -89,6 +111,7 @@ for ld in bfd gold lld mold; do
 		judge "guess/$n/safe" "$n" safe --icf=safe
 		judge "guess/$n/in-place" "$n" in-place --in-place
 		judge "guess/$n/all" "$n" all --icf=all
+		[ $pic = 0 ] && mutate "guess/$n/mutant" "$n" "$n.safe"
 	done
 done
 finish
