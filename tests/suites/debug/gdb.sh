@@ -218,19 +218,7 @@ done
 
 # --- calls inlined into an undecided function -----------------------------------------------------------------------------
 # They are the kept function's, and marked as such, as the function itself is.
-cat >inlined.c <<'EOF2'
-volatile int sink;
-__attribute__((noinline, noclone)) void stop(void) { sink++; }
-static inline __attribute__((always_inline)) void low_a(int x) { stop(); sink += x; }
-static inline __attribute__((always_inline)) void low_b(int x) { stop(); sink += x; }
-__attribute__((noinline, noclone)) int high_a(int x) { low_a(x); return sink + x; }
-__attribute__((noinline, noclone)) int high_b(int x) { low_b(x); return sink + x; }
-int (*volatile any)(int) = high_a;
-/* Who takes the address of a function of the group and calls one may have compared the two. */
-__attribute__((noinline, noclone)) void choose(int c) { if (c > 1) any = high_b; }
-int main(int c, char **v) { (void)v; choose(c); int r = high_a(c); r += high_b(c); r += any(c); return r & 0; }
-EOF2
-if build inlined inlined.c gcc -O1 && "$ICFOLD" -q --icf=all --allow-growth inlined -o inlined.folded >log 2>&1; then
+if build inlined "$FIXTURES/virtgdb/inlined.c" gcc -O1 && "$ICFOLD" -q --icf=all --allow-growth inlined -o inlined.folded >log 2>&1; then
 	with -ex 'break stop' -ex run -ex 'bt' -ex continue -ex bt -ex continue -ex bt -ex 'up' -ex 'info frame' -ex 'print $_icfold_name()' -ex up \
 		inlined.folded 2>&1 | sed -E 's/0x[0-9a-f]+/0x/; s/ \((x=[^)]*)?\)//' >log
 	both='(high_a, high_b|high_b, high_a)' # the kept one comes first

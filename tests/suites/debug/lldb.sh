@@ -96,17 +96,7 @@ for form in "g++ -O2 -fPIE -pie" "clang++ -O1 -no-pie"; do
 	fi
 done
 # Calls inlined into an undecided function are the kept one's, and marked as such.
-cat >inlined.c <<'EOF2'
-volatile int sink;
-__attribute__((noinline, noclone)) void stop(void) { sink++; }
-static inline __attribute__((always_inline)) void low_a(int x) { stop(); sink += x; }
-static inline __attribute__((always_inline)) void low_b(int x) { stop(); sink += x; }
-__attribute__((noinline, noclone)) int high_a(int x) { low_a(x); return sink + x; }
-__attribute__((noinline, noclone)) int high_b(int x) { low_b(x); return sink + x; }
-int (*volatile any)(int) = high_a;
-int main(int c, char **v) { (void)v; if (c > 1) any = high_b; int r = high_a(c); r += high_b(c); r += any(c); return r & 0; }
-EOF2
-if build inlined inlined.c gcc -O1 && "$ICFOLD" -q --icf=all --allow-growth inlined -o inlined.folded; then
+if build inlined "$FIXTURES/virtgdb/inlined.c" gcc -O1 && "$ICFOLD" -q --icf=all --allow-growth inlined -o inlined.folded; then
 	lldb -x -b -o "command script import $PLUGIN" -o 'break set -n stop' -o 'process launch' -o 'continue' -o 'continue' -o icfold-bt inlined.folded >log 2>&1 </dev/null
 	out=$(grep -A9 '(lldb) icfold-bt' log | grep -E 'low_|high_' | tr '\n' '|')
 	check lldb/inlined "$out" grep -qE 'low_.\(x=1\) .*\[inlined into one of: high_a, high_b\]\|.*high_.* \[one of: high_a, high_b\]\|$' <<<"$out"
