@@ -23,24 +23,41 @@ struct elements {
 	int (*order)(const void *, const void *);
 };
 
-/* Merges the NA elements at A and the NB that follow them into TO. */
-static void merge(const struct elements *e, char *to, const char *a, size_t na, size_t nb)
+/* Merges the NA elements at A with the NB that follow them.  TMP: room for those of A. */
+static void merge(const struct elements *e, char *a, size_t na, size_t nb, char *tmp)
 {
-	size_t size = e->size;
-	const char *b = a + na * size;
+	const size_t size = e->size;
+	char *b = a + na * size, *to = a;
+	/* Those of A that stay where they are. */
+	size_t lo = 0, hi = na;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (e->order(a + mid * size, b) > 0)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	to += lo * size;
+	na -= lo;
+	memcpy(tmp, to, na * size);
+	if (na && nb && e->order(b + (nb - 1) * size, tmp) < 0) {
+		memmove(to, b, nb * size);
+		to += nb * size;
+		nb = 0;
+	}
 	while (na && nb) {
-		bool second = e->order(a, b) > 0;
-		memcpy(to, second ? b : a, size);
+		bool second = e->order(tmp, b) > 0;
+		memcpy(to, second ? b : tmp, size);
 		to += size;
 		if (second) {
 			b += size;
 			nb--;
 		} else {
-			a += size;
+			tmp += size;
 			na--;
 		}
 	}
-	memcpy(to, na ? a : b, (na ? na : nb) * size);
+	memcpy(to, tmp, na * size);
 }
 
 bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void *, const void *))
@@ -66,22 +83,17 @@ bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void 
 	char *tmp = malloc(n * size);
 	if (!tmp)
 		return false;
-	char *from = p, *to = tmp;
 	while (runs > 1) {
 		size_t k = 0;
 		for (size_t r = 0; r < runs; r += 2) {
-			size_t a = start[r], b = start[r + 1], c = r + 1 < runs ? start[r + 2] : b;
-			merge(&e, to + a * size, from + a * size, b - a, c - b);
+			size_t a = start[r], b = start[r + 1];
+			if (r + 1 < runs)
+				merge(&e, p + a * size, b - a, start[r + 2] - b, tmp);
 			start[k++] = a;
 		}
 		start[k] = n;
 		runs = k;
-		char *swap = from;
-		from = to;
-		to = swap;
 	}
-	if (from != p)
-		memcpy(p, from, n * size);
 	free(tmp);
 	return true;
 }

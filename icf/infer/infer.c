@@ -102,15 +102,13 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = icf_find_islands(prog, threads, &islands, &insn);
 	if (!err)
-		err = icf_data_map_init(prog, &map);
-	if (!err)
 		err = icf_infer_tables(prog, threads, &insn, &map, &named);
 	if (!err)
 		err = icf_infer_gaps(prog, &map);
 	if (!err)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
-		err = icf_infer_words(prog, &map);
+		err = icf_infer_words(prog, &map, threads);
 	if (!err)
 		err = icf_infer_arithmetic(prog, threads);
 	if (!err)

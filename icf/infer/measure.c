@@ -99,8 +99,8 @@ static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k
 		bool used = false;
 		for (unsigned t = 0; t < j->n; t++)
 			used |= !j->jump[t].base || j->jump[t].base == c->base;
-		for (uint64_t w = 0;
-		     used && w < c->n && icf_distance_at(f->prog, c->base + 4 * w, &word); w++) {
+		const struct icf_distances words = icf_distances_from(f->prog, c->base);
+		for (uint64_t w = 0; used && w < c->n && icf_distance_of(&words, w, &word); w++) {
 			uint64_t to = c->base + word - u->start;
 			if (to >= u->end - u->start)
 				continue;

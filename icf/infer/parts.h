@@ -86,8 +86,8 @@ uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_ma
 /* The last place in [FLOOR, *VA) with a reference to it: *VA; false: there is none. */
 bool icf_last_named(const struct icf_data_map *map, uint64_t floor, uint64_t *va);
 
-/* table.c: finds the jump tables, and pins the units with unexplained jumps.  NAMED receives the
- * entries' targets. */
+/* table.c: makes MAP, finds the jump tables, and pins the units with unexplained jumps.  NAMED
+ * receives the entries' targets. */
 struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
 				   const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named);
@@ -131,7 +131,8 @@ bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a,
 void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why);
 
 /* word.c: pins the possible targets of other words in data; sets prog->loose. */
-struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map);
+struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map,
+				  unsigned threads);
 
 /* run/run.c: pins the targets of distances of other shapes in data, and of lone distances.  Writes
  * only flags of units. */

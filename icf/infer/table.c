@@ -84,6 +84,21 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	return err;
 }
 
+/* What all units' tables are looked at with; no part of it depends on another. */
+struct basis {
+	const struct icf_program *prog;
+	struct icf_data_map *map;
+	struct icf_bits called, joined;
+};
+
+static struct elfrw_err *find_basis(void *arg, size_t i)
+{
+	struct basis *b = arg;
+	return i == 0   ? icf_data_map_init(b->prog, b->map)
+	       : i == 1 ? icf_find_called(b->prog, &b->called)
+			: find_joined(b->prog, &b->joined);
+}
+
 static int table_order(const void *a, const void *b)
 {
 	const struct icf_inferred_table *x = a, *y = b;
@@ -99,9 +114,10 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 	uint64_t widest = 0, widest_end = 0; /* the table that reaches furthest so far */
 	for (size_t i = 0; i < prog->inferred_table.len; i++) {
 		const struct icf_inferred_table *t = &prog->inferred_table.data[i];
+		const struct icf_distances words = icf_distances_from(prog, t->base);
 		for (uint64_t k = 0; k < t->n; k++) {
 			uint64_t place = t->base + 4 * k, word;
-			if (!icf_distance_at(prog, place, &word))
+			if (!icf_distance_of(&words, k, &word))
 				break;
 			bool known = icf_bit(&map->table, place) || icf_bit(&map->table, place + 3);
 			if (known && t->base == widest)
@@ -165,21 +181,19 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
 				   const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named)
 {
-	struct icf_bits called = { 0 }, joined = { 0 };
+	struct basis basis = { .prog = prog, .map = map };
 	struct icf_found all = { 0 };
 	struct table_job job = { .prog = prog,
 				 .map = map,
 				 .insn = insn,
-				 .called = &called,
-				 .joined = &joined,
+				 .called = &basis.called,
+				 .joined = &basis.joined,
 				 .per = 256 };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)
 		return &elfrw_err_nomem;
-	struct elfrw_err *err = icf_find_called(prog, &called);
-	if (!err)
-		err = find_joined(prog, &joined);
+	struct elfrw_err *err = elfrw_parallel(threads, 3, find_basis, &basis);
 	if (!err)
 		err = elfrw_parallel(threads, n, look_at, &job);
 	if (!err)
@@ -189,8 +203,8 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
 	struct icf_finder f = { .prog = prog,
 				.map = map,
 				.insn = insn,
-				.called = &called,
-				.joined = &joined,
+				.called = &basis.called,
+				.joined = &basis.joined,
 				.found = &all };
 	for (size_t i = 0; i < all.doubt.len && !err; i++)
 		err = icf_settle_unit(&f, all.doubt.data[i]);
@@ -201,8 +215,8 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
 		found_deinit(&job.part[i]);
 	free(job.part);
 	found_deinit(&all);
-	icf_bits_deinit(&called);
-	icf_bits_deinit(&joined);
+	icf_bits_deinit(&basis.called);
+	icf_bits_deinit(&basis.joined);
 	return err;
 }
 

@@ -89,6 +89,15 @@ bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
 	return true;
 }
 
+struct icf_distances icf_distances_from(const struct icf_program *prog, uint64_t va)
+{
+	const struct elfrw_section *s = &prog->img->section[elfrw_image_section_at(prog->img, va)];
+	const uint64_t off = va - s->hdr.sh_addr;
+	if (!s->data || off >= s->hdr.sh_size)
+		return (struct icf_distances){ .prog = prog, .va = va };
+	return (struct icf_distances){ prog, s->data + off, va, (s->hdr.sh_size - off) / 4 };
+}
+
 /* An address that is not aligned as the entries are is an operand of a sum in another function. */
 uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map,
 			 uint64_t base, uint64_t most)
@@ -114,17 +123,17 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 		return 0;
 	if (j->cap && room > j->cap)
 		room = j->cap;
+	const struct icf_distances words = icf_distances_from(f->prog, base);
 	for (; n < (bound && bound < room ? bound : room); n++) {
-		if (!icf_distance_at(f->prog, base + 4 * n, &word) || !leads(f, i, base + word))
+		if (!icf_distance_of(&words, n, &word) || !leads(f, i, base + word))
 			break;
 	}
 	/* Compilers omit entries that they know to be unused; the next table then begins early.
 	 * Otherwise a bound that the data contradicts proves nothing. */
 	if (n < bound) {
-		if (n < room ||
-		    (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
+		if (n < room || (icf_distance_of(&words, n, &word) && leads(f, i, base + word)))
 			return 0;
-	} else if (!bound && n < room && icf_distance_at(f->prog, base + 4 * n, &word)) {
+	} else if (!bound && n < room && icf_distance_of(&words, n, &word)) {
 		/* Is the word an entry, or the end? */
 		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word)
 							       : ICF_NONE;
@@ -310,8 +319,8 @@ static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint
 			   uint64_t n)
 {
 	uint64_t room = (icf_table_limit(f->prog, f->map, base, 4 * n) - base) / 4, word;
-	for (uint64_t k = from; k < n && k < room && icf_distance_at(f->prog, base + 4 * k, &word);
-	     k++)
+	const struct icf_distances words = icf_distances_from(f->prog, base);
+	for (uint64_t k = from; k < n && k < room && icf_distance_of(&words, k, &word); k++)
 		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) &&
 		    may_lead(f, i, base + word))
 			return k;

@@ -1,6 +1,7 @@
 /* unit.h: the jump tables of one unit, for table.c, which asks for all units. */
 #ifndef ICF_INFER_UNIT_H
 #define ICF_INFER_UNIT_H
+#include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 
 /* Data that unit I refers to and whose first word leads into the unit. */
@@ -74,6 +75,24 @@ void icf_pin_unit(struct icf_program *prog, uint32_t i);
 
 /* The 4-byte distance at VA; false: there is no data. */
 bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret);
+
+/* The distances from VA on.  N of them lie in one section, at P. */
+struct icf_distances {
+	const struct icf_program *prog;
+	const uint8_t *p;
+	uint64_t va, n;
+};
+struct icf_distances icf_distances_from(const struct icf_program *prog, uint64_t va);
+
+/* Distance K of D; false: there is no data. */
+static inline bool icf_distance_of(const struct icf_distances *d, uint64_t k, uint64_t *ret)
+{
+	if (k >= d->n)
+		return icf_distance_at(d->prog, d->va + 4 * k, ret);
+	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(d->p + 4 * k);
+	return true;
+}
+
 /* Parts of the work on unit I, which f->t holds. */
 
 /* Sets FLAG of unit I, which others may look at, too. */

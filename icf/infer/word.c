@@ -7,9 +7,12 @@
  * pinned, and not folded.  The same applies to words that may be added to a code address.  One case
  * makes all code immovable, since pinning cannot help: an address that was moved out of its
  * function by a constant when the program was built. */
+#include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "icf/infer/lanes.h"
 #include "icf/infer/parts.h"
+#include "icf/infer/unit.h"
 #include "icf/infer/use.h"
 #include "icf/program/end.h"
 #include "icf/program/unit.h"
@@ -31,7 +34,7 @@ static bool holds_plain_data(const struct elfrw_section *s)
 static void pin_entry(struct icf_program *prog, const struct icf_data_map *map, uint64_t va)
 {
 	if (icf_bit(&map->entry, va))
-		prog->unit.data[icf_unit_at(prog, va)].flags |= ICF_UNIT_PINNED;
+		icf_set_unit_flag(prog, icf_unit_at(prog, va), ICF_UNIT_PINNED);
 }
 
 /* Does the dynamic linker set the word at VA? */
@@ -119,15 +122,10 @@ static bool in_company_again(const struct icf_program *prog, const struct icf_da
 	return false;
 }
 
-#define WORDS 4 /* that are looked at together */
-typedef int32_t words_t __attribute__((vector_size(4 * WORDS)));
-typedef uint32_t unsigned_t __attribute__((vector_size(4 * WORDS)));
-
-/* The words of a section that may lead into the code, from their own place or from one before it:
- * those that are at most MOST, with ADD added.  ANY: all may. */
+/* The words of a section that may lead into the code, from their own place or from one before it.
+ * ANY: all may. */
 struct reach {
-	words_t most;
-	unsigned_t add;
+	struct icf_lane_range range;
 	bool any;
 };
 
@@ -137,47 +135,58 @@ static struct reach find_reach(const struct icf_program *prog, const struct elfr
 		       end = start + s->hdr.sh_size, code = prog->exec.data[0].start,
 		       code_end = prog->exec.data[prog->exec.len - 1].end;
 	int64_t lo = (int64_t)(code - end), hi = (int64_t)(code_end - start);
-	if (end > top || code_end > top)
-		return (struct reach){ .any = true };
 	lo = lo < INT32_MIN ? INT32_MIN : lo;
 	hi = hi > INT32_MAX ? INT32_MAX : hi;
-	/* Comparisons are of signed numbers. */
-	uint32_t add = (uint32_t)INT32_MIN - (uint32_t)lo;
-	return (struct reach){ (words_t){ 0 } + (int32_t)((uint32_t)hi + add),
-			       (unsigned_t){ 0 } + add, lo > hi };
+	if (end > top || code_end > top || lo > hi)
+		return (struct reach){ .any = true };
+	return (struct reach){ icf_lane_range((int32_t)lo, (int32_t)hi), false };
 }
 
-/* Is nothing named in the WORDS words at VA and P, and does none of them lead into the code? */
+/* Is nothing named in the ICF_LANES words at VA and P, and does none of them lead into the code? */
 static inline bool may_skip(const struct reach *r, const struct icf_bits *named, const uint8_t *p,
 			    uint64_t va)
 {
 	const uint64_t off = va - named->lo;
-	unsigned_t v;
-	uint64_t m[2];
 	if (r->any || va < named->lo || va >= named->hi || named->hi - va < 64 ||
 	    (elfrw_get32(named->bits + (off >> 3)) >> (off & 7) & 0xffff))
 		return false;
-	memcpy(&v, p, sizeof v);
-	words_t in = (words_t)(v + r->add) <= r->most;
-	memcpy(m, &in, sizeof m);
-	return !(m[0] | m[1]);
+	return !icf_lanes_any(icf_lanes_in(icf_lanes_at(p), &r->range));
 }
 
-static void words_of(struct icf_program *prog, const struct icf_data_map *map,
-		     const struct elfrw_section *s, bool evidence)
+/* A stretch of a section, from one offset up to another. */
+struct piece {
+	const struct elfrw_section *sec;
+	uint64_t from, to;
+	uint64_t name; /* the last place before FROM that something refers to, or the section's
+			  start */
+};
+
+struct words_job {
+	struct icf_program *prog;
+	const struct icf_data_map *map;
+	bool evidence;
+	VEC(struct piece) piece;
+};
+
+static struct elfrw_err *words_of(void *arg, size_t i)
 {
+	const struct words_job *job = arg;
+	const struct piece *piece = &job->piece.data[i];
+	const struct elfrw_section *s = piece->sec;
+	struct icf_program *prog = job->prog;
+	const struct icf_data_map *map = job->map;
+	const bool evidence = job->evidence;
 	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
-	struct object o = { s, s->hdr.sh_addr, 0 };
+	struct object o = { s, piece->name, 0 };
 	struct columns own, from_start; /* of O: words that count from their own place, from its */
 	const struct reach reach = find_reach(prog, s);
 	unsigned next = 0;
-	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4;
-	     off += 4) {
+	for (uint64_t off = piece->from; off < piece->to && s->hdr.sh_size - off >= 4; off += 4) {
 		uint64_t va = s->hdr.sh_addr + off, word;
-		while (!next && s->hdr.sh_size - off >= 4 * WORDS + 4 &&
+		while (!next && off < piece->to && s->hdr.sh_size - off >= 4 * ICF_LANES + 4 &&
 		       may_skip(&reach, &map->named, s->data + off, va)) {
-			off += 4 * WORDS;
-			va += 4 * WORDS;
+			off += 4 * ICF_LANES;
+			va += 4 * ICF_LANES;
 		}
 		word = word_at(s, off);
 		/* The bits of this word's four places; a name inside the word holds from the next
@@ -206,6 +215,88 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 		    (evidence || in_company_again(prog, map, &o, off, o.start, &from_start)))
 			pin_entry(prog, map, o.start + word);
 	}
+	return NULL;
+}
+
+/* clang's -fxray-instrument writes records of 32 bytes.  A record begins with two distances from
+ * their own places: to a sled inside a function, which may be patched at run time, and to the
+ * function. */
+static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
+{
+	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)
+		for (unsigned k = 0; k < 16; k += 8) {
+			uint64_t place = s->hdr.sh_addr + off + k,
+				 to = place + elfrw_get64(s->data + off + k);
+			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (i != ICF_NONE)
+				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		}
+}
+
+/* A tool or the program lists places of code in a section of such a name, between __start_NAME and
+ * __stop_NAME, which strip may remove: traps with their lines, faults with their repair.  Such a
+ * list may be short, and its words lead to the inside of functions, so any word that leads into a
+ * unit from its own place or end is believed.  Records differ at any byte; long sections hold other
+ * things than records of odd sizes. */
+static void pin_listed(struct icf_program *prog, const struct icf_data_map *map,
+		       const struct elfrw_section *s)
+{
+	unsigned step = s->hdr.sh_size <= MAX_ODD_LIST ? 1 : 4;
+	for (uint64_t off = -s->hdr.sh_addr & (step - 1u);
+	     off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += step) {
+		uint64_t place = s->hdr.sh_addr + off, word = word_at(s, off);
+		if (!word || icf_bit(&map->table, place) || filled_in(prog, place))
+			continue;
+		for (unsigned k = 0; k <= 4; k += 4) {
+			uint64_t to = place + k + word;
+			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (i != ICF_NONE)
+				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		}
+	}
+}
+
+#define PIECE (256 << 10) /* bytes that a thread looks at in turn */
+
+static struct elfrw_err *cut(struct words_job *job, const struct elfrw_section *s)
+{
+	const uint64_t start = s->hdr.sh_addr;
+	uint64_t name = start;
+	for (uint64_t from = -start & 3; from < s->hdr.sh_size; from += PIECE) {
+		struct piece *p = VEC_PUSH(&job->piece);
+		uint64_t to = s->hdr.sh_size - from > PIECE ? from + PIECE : s->hdr.sh_size;
+		if (!p)
+			return &elfrw_err_nomem;
+		*p = (struct piece){ s, from, to, name };
+		uint64_t last = start + to;
+		if (icf_last_named(job->map, start + from, &last))
+			name = last;
+	}
+	return NULL;
+}
+
+/* The words of all sections. */
+static struct elfrw_err *all_words(struct icf_program *prog, const struct icf_data_map *map,
+				   bool evidence, unsigned threads)
+{
+	struct words_job job = { .prog = prog, .map = map, .evidence = evidence };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++) {
+		const struct elfrw_section *s = &prog->img->section[i];
+		if (!holds_plain_data(s))
+			continue;
+		if (strcmp(s->name, "xray_instr_map") == 0) {
+			pin_sleds(prog, s);
+			continue;
+		}
+		if (icf_is_c_identifier(s->name))
+			pin_listed(prog, map, s);
+		err = cut(&job, s);
+	}
+	if (!err)
+		err = elfrw_parallel(threads, job.piece.len, words_of, &job);
+	VEC_FREE(&job.piece);
+	return err;
 }
 
 bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u)
@@ -435,45 +526,8 @@ static struct elfrw_err *shifted_data(struct icf_program *prog)
 	return err;
 }
 
-/* clang's -fxray-instrument writes records of 32 bytes.  A record begins with two distances from
- * their own places: to a sled inside a function, which may be patched at run time, and to the
- * function. */
-static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
-{
-	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)
-		for (unsigned k = 0; k < 16; k += 8) {
-			uint64_t place = s->hdr.sh_addr + off + k,
-				 to = place + elfrw_get64(s->data + off + k);
-			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
-			if (i != ICF_NONE)
-				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
-		}
-}
-
-/* A tool or the program lists places of code in a section of such a name, between __start_NAME and
- * __stop_NAME, which strip may remove: traps with their lines, faults with their repair.  Such a
- * list may be short, and its words lead to the inside of functions, so any word that leads into a
- * unit from its own place or end is believed.  Records differ at any byte; long sections hold other
- * things than records of odd sizes. */
-static void pin_listed(struct icf_program *prog, const struct icf_data_map *map,
-		       const struct elfrw_section *s)
-{
-	unsigned step = s->hdr.sh_size <= MAX_ODD_LIST ? 1 : 4;
-	for (uint64_t off = -s->hdr.sh_addr & (step - 1u);
-	     off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += step) {
-		uint64_t place = s->hdr.sh_addr + off, word = word_at(s, off);
-		if (!word || icf_bit(&map->table, place) || filled_in(prog, place))
-			continue;
-		for (unsigned k = 0; k <= 4; k += 4) {
-			uint64_t to = place + k + word;
-			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
-			if (i != ICF_NONE)
-				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
-		}
-	}
-}
-
-struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
+struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map,
+				  unsigned threads)
 {
 	bool evidence = false;
 	struct icf_trace trace = { 0 };
@@ -481,15 +535,7 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
 		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
-	for (uint32_t i = 1; i < prog->img->n_sections; i++)
-		if (holds_plain_data(&prog->img->section[i]) &&
-		    strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
-			pin_sleds(prog, &prog->img->section[i]);
-		else if (holds_plain_data(&prog->img->section[i])) {
-			if (icf_is_c_identifier(prog->img->section[i].name))
-				pin_listed(prog, map, &prog->img->section[i]);
-			words_of(prog, map, &prog->img->section[i], evidence);
-		}
+	err = all_words(prog, map, evidence, threads);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		err = find_code(prog, &prog->unit.data[i], &code);
 		if (!err && code.v.len) {

@@ -25,6 +25,7 @@
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/bare/state.h"
+#include "icf/infer/lanes.h"
 #include <stdlib.h>
 
 #define PIECE (256 << 10) /* bytes of data that a thread looks at in turn */
@@ -86,6 +87,56 @@ static struct elfrw_err *cut(struct search *search, const struct elfrw_section *
 	return NULL;
 }
 
+/* The words that may lead into the code from some place of a piece: a range for each kind of
+ * address that they may count from.  Without N, all may. */
+struct screen {
+	unsigned n;
+	struct icf_lane_range range[4];
+};
+
+/* Adds the words from LO to HI. */
+static void add_range(struct screen *s, int64_t lo, int64_t hi)
+{
+	lo = lo < INT32_MIN ? INT32_MIN : lo;
+	hi = hi > INT32_MAX ? INT32_MAX : hi;
+	if (lo <= hi)
+		s->range[s->n++] = icf_lane_range((int32_t)lo, (int32_t)hi);
+}
+
+static struct screen screen_of(const struct icf_based *b, uint64_t first, uint64_t last)
+{
+	const uint64_t top = (uint64_t)1 << 40;
+	const struct icf_range base[] = {
+		{ first > ICF_BARE_BEFORE ? first - ICF_BARE_BEFORE : 0, last + 4 },
+		b->behind,
+		b->front,
+	};
+	struct screen s = { 0 };
+	if (!b->prog->img->pic) {
+		if (b->hi > INT32_MAX)
+			return s;
+		add_range(&s, (int64_t)b->lo, (int64_t)b->hi - 1);
+	}
+	for (size_t k = 0; k < sizeof base / sizeof *base; k++) {
+		if (base[k].lo > base[k].hi)
+			continue;
+		if (b->hi > top || base[k].hi > top)
+			return (struct screen){ 0 };
+		add_range(&s, (int64_t)(b->lo - base[k].hi), (int64_t)(b->hi - base[k].lo) - 1);
+	}
+	return s;
+}
+
+/* May none of the ICF_LANES words at P lead into the code? */
+static inline bool leads_nowhere(const struct screen *s, const uint8_t *p)
+{
+	const icf_lanes_t v = icf_lanes_at(p);
+	icf_lanes_t in = { 0 };
+	for (unsigned k = 0; k < s->n; k++)
+		in |= icf_lanes_in(v, &s->range[k]);
+	return s->n && !icf_lanes_any(in & (v != 0));
+}
+
 static struct elfrw_err *find_words(void *arg, size_t i)
 {
 	const struct search *search = arg;
@@ -94,13 +145,20 @@ static struct elfrw_err *find_words(void *arg, size_t i)
 	struct piece *p = &search->piece.data[i];
 	const unsigned step = icf_bare_unit(b);
 	const uint64_t va = p->s->hdr.sh_addr, first = va + p->from;
+	const struct screen screen = screen_of(b, first, va + p->to);
 	size_t next = LOWER_BOUND(0, prog->dataref.len, mid,
 				  prog->dataref.data[mid].place + 8 <= first),
 	       set = LOWER_BOUND(0, prog->dynreloc.len, mid,
 				 prog->dynreloc.data[mid].place + 8 <= first);
 	for (uint64_t off = p->from + (-first & (step - 1u));
 	     off < p->to && p->s->hdr.sh_size - off >= 4; off += step) {
-		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(p->s->data + off);
+		const uint8_t *at = p->s->data + off;
+		if (step == 4 && p->s->hdr.sh_size - off >= 4 * ICF_LANES &&
+		    leads_nowhere(&screen, at)) {
+			off += 4 * (ICF_LANES - 1);
+			continue;
+		}
+		uint64_t word = (uint64_t)(int64_t)(int32_t)elfrw_get32(at);
 		if (!may_lead(b, va + off, word) || is_explained(b, va + off, &next, &set))
 			continue;
 		struct icf_bare *slot = VEC_PUSH(&p->word);

@@ -6,6 +6,7 @@
  * parts of these.  So few words are left for the probes, and of these few belong to both sides.
  *
  * Cost: a few operations for 16 places, and a few for each such word. */
+#include "icf/infer/lanes.h"
 #include "icf/infer/run/state.h"
 #include <string.h>
 
@@ -61,33 +62,30 @@ static struct range in_four(const struct range *r)
 			       r->hi > INT32_MAX ? INT32_MAX : r->hi };
 }
 
-#define LANES  4
 #define PLACES 16
-typedef int32_t words_t __attribute__((vector_size(4 * LANES)));
 
-static inline words_t outside(words_t v, struct range r)
+/* The words of four bytes that matter: those of BACK and ON other than zero.  With LONG, the first
+ * halves of words of 8 bytes. */
+struct wanted {
+	struct icf_lane_range back, on;
+	bool is_long;
+};
+
+/* Which of the four places at P, 4 bytes apart, begin such a word? */
+static inline icf_lanes_t are_wanted(const uint8_t *p, const struct wanted *want)
 {
-	return (v < (int32_t)r.lo) | (v > (int32_t)r.hi);
+	icf_lanes_t v = icf_lanes_at(p);
+	icf_lanes_t in = (icf_lanes_in(v, &want->back) | icf_lanes_in(v, &want->on)) & (v != 0);
+	return want->is_long ? in & (icf_lanes_at(p + 4) == v >> 31) : in;
 }
 
-/* Which of the PLACES places at P begins a number of 4 bytes in A or B, or (LONG) of 8 bytes, other
- * than zero?  A byte of M for each. */
-static inline void find_words(const uint8_t *p, struct range a, struct range b, bool is_long,
-			      uint64_t m[2])
+/* Which of the PLACES places at P begin such a word?  A byte of M for each. */
+static inline void find_words(const uint8_t *p, const struct wanted *want, uint64_t m[2])
 {
-	/* Lane K begins at byte 4 * K + I. */
-	words_t any = { 0 };
-	for (unsigned i = 0; i < 4; i++) {
-		words_t v, upper;
-		memcpy(&v, p + i, sizeof v);
-		words_t in = ~(outside(v, a) & outside(v, b)) & (v != 0);
-		if (is_long) {
-			memcpy(&upper, p + i + 4, sizeof upper);
-			in &= upper == v >> 31;
-		}
-		any |= in & (int32_t)(0xffu << (8 * i));
-	}
-	memcpy(m, &any, sizeof any);
+	icf_lanes_t any = (are_wanted(p, want) & 0xff) | (are_wanted(p + 1, want) & 0xff00) |
+			  (are_wanted(p + 2, want) & 0xff0000) |
+			  (are_wanted(p + 3, want) & (int32_t)0xff000000);
+	memcpy(m, &any, 2 * sizeof *m);
 }
 
 /* Reads all words but zeros and those that are too large. */
@@ -123,13 +121,21 @@ static inline __attribute__((always_inline)) uint64_t read_near(const struct loo
 								uint64_t end, unsigned size)
 {
 	const struct shape sh = { .size = (uint8_t)size, .sign = true };
-	const struct range back = in_four(&b->back), on = in_four(&b->on);
+	struct range back = in_four(&b->back), on = in_four(&b->on);
 	const bool known = size == 4 || (fits(&b->back) && fits(&b->on));
 	const uint8_t *p = l->sec->data + (va - l->sec->hdr.sh_addr);
 	unsigned n = 0;
+	if (known && back.lo > back.hi && on.lo > on.hi) {
+		b->n = 0;
+		return end;
+	}
+	back = back.lo > back.hi ? on : back;
+	on = on.lo > on.hi ? back : on;
+	const struct wanted want = { icf_lane_range((int32_t)back.lo, (int32_t)back.hi),
+				     icf_lane_range((int32_t)on.lo, (int32_t)on.hi), size == 8 };
 	for (; known && end - va >= PLACES && n <= BLOCK - PLACES; va += PLACES, p += PLACES) {
 		uint64_t m[2];
-		find_words(p, back, on, size == 8, m);
+		find_words(p, &want, m);
 		for (unsigned h = 0; h < 2; h++)
 			while (m[h]) {
 				unsigned at = (unsigned)__builtin_ctzll(m[h]) / 8 + 8 * h;

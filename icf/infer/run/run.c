@@ -147,20 +147,36 @@ static bool mark_known(struct run_job *job)
 	return true;
 }
 
-/* Does the program have the address VA, by an instruction that computes it or by a pointer? */
-static bool has_address(const struct icf_program *prog, uint64_t va)
+/* Addresses that words may count from if the program has them: by an instruction that computes
+ * them, or by a pointer. */
+struct wanted {
+	unsigned n;
+	uint64_t va[9];
+	bool has[9];
+};
+
+static void want(struct wanted *w, uint64_t va)
+{
+	w->va[w->n++] = va;
+}
+
+static void meet(struct wanted *w, uint64_t va)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		w->has[i] |= w->va[i] == va;
+}
+
+static void find_wanted(const struct icf_program *prog, struct wanted *w)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].target == va && (ref[r].flags & ICF_REF_LEA))
-				return true;
+			if (ref[r].flags & ICF_REF_LEA)
+				meet(w, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dynreloc.len; i++)
-		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
-		    prog->dynreloc.data[i].addend == va)
-			return true;
-	return false;
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
+			meet(w, prog->dynreloc.data[i].addend);
 }
 
 bool icf_asks_for_image(const struct icf_program *prog)
@@ -193,14 +209,19 @@ static void find_fixed(struct run_job *job)
 {
 	const struct icf_program *prog = job->prog;
 	uint64_t image = UINT64_MAX;
+	struct wanted w = { 0 };
 	for (uint32_t p = 0; p < prog->img->n_phdrs; p++)
 		if (prog->img->phdr[p].p_type == PT_LOAD && prog->img->phdr[p].p_vaddr < image)
 			image = prog->img->phdr[p].p_vaddr;
-	if (image != UINT64_MAX && (has_address(prog, image) || icf_asks_for_image(prog)))
-		add_fixed(job, image);
+	want(&w, image);
 	for (size_t e = 0; e < prog->exec.len && e < 8; e++)
-		if (!prog->exec.data[e].linkage && has_address(prog, prog->exec.data[e].start))
-			add_fixed(job, prog->exec.data[e].start);
+		if (!prog->exec.data[e].linkage)
+			want(&w, prog->exec.data[e].start);
+	find_wanted(prog, &w);
+	w.has[0] = image != UINT64_MAX && (w.has[0] || icf_asks_for_image(prog));
+	for (unsigned i = 0; i < w.n; i++)
+		if (w.has[i])
+			add_fixed(job, w.va[i]);
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
 		/* Few numbers lead from the global offset table to a function.  The code that
