@@ -10,12 +10,14 @@
  * the graph mean the same, there is such a colour after some rounds; hardly ever is one round not
  * enough.
  *
- * Cost: linear in nodes and edges, and a sort of each circle in each round. */
+ * Cost: linear in nodes and edges; where no colour belongs to one node alone, a sort of the circle
+ * in that round. */
 #include "icf/hash/state.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_ROUNDS 64
+#define FEW        32 /* colours that are looked at first */
 
 struct walk {
 	struct icf_hasher *h;
@@ -63,12 +65,12 @@ static int colour_order(const void *a, const void *b)
 	return icf_hash_cmp(a, b);
 }
 
-/* The least colour of the N nodes that belongs to one node only; false: there is none. */
-static bool least_alone(struct walk *w, const uint32_t *node, uint32_t n, struct icf_hash *ret)
+/* The least of the N colours in w->colour that belongs to one node only; they are sorted then.
+ * false: there is none. */
+static bool least_of(struct walk *w, uint32_t n, struct icf_hash *ret)
 {
-	for (uint32_t i = 0; i < n; i++)
-		w->colour[i] = w->hash[node[i]];
-	qsort(w->colour, n, sizeof *w->colour, colour_order);
+	if (n)
+		qsort(w->colour, n, sizeof *w->colour, colour_order);
 	for (uint32_t i = 0, k; i < n; i = k) {
 		for (k = i + 1; k < n && icf_hash_cmp(&w->colour[i], &w->colour[k]) == 0;)
 			k++;
@@ -78,6 +80,28 @@ static bool least_alone(struct walk *w, const uint32_t *node, uint32_t n, struct
 		}
 	}
 	return false;
+}
+
+/* The least colour of the N nodes that belongs to one node only; false: there is none, and
+ * w->colour has all, in order.  Colours are spread evenly, so it is mostly among the least few,
+ * and all others need not be sorted. */
+static bool least_alone(struct walk *w, const uint32_t *node, uint32_t n, struct icf_hash *ret)
+{
+	unsigned shift = 0;
+	while (shift < 32 && n >> shift > FEW)
+		shift++;
+	for (;;) {
+		const uint64_t most = UINT64_MAX >> shift;
+		uint32_t some = 0;
+		for (uint32_t i = 0; i < n; i++)
+			if (w->hash[node[i]].hi <= most)
+				w->colour[some++] = w->hash[node[i]];
+		if (least_of(w, some, ret))
+			return true;
+		if (!shift)
+			return false;
+		shift = shift > 4 ? shift - 4 : 0;
+	}
 }
 
 /* Colours the N nodes of a circle, and returns the one to begin with. */
