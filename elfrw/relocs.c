@@ -90,7 +90,7 @@ static bool in_sections(const struct elfrw_image *img, uint32_t type, uint64_t s
 	return start >= end;
 }
 
-struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img)
+static struct elfrw_err *dynrelocs_known(const struct elfrw_image *img)
 {
 	static const struct {
 		int64_t start, size;
@@ -135,4 +135,28 @@ struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img)
 				"the relocations at 0x%llx, %llu bytes, are in no section of relocations",
 				(unsigned long long)start[k], (unsigned long long)size[k]);
 	return NULL;
+}
+
+/* Not in every elf.h: LLVM's compact relocations, and Android's. */
+#define SHT_CREL_         0x40000014
+#define SHT_ANDROID_REL_  0x60000001
+#define SHT_ANDROID_RELA_ 0x60000002
+
+struct elfrw_err *elfrw_relocs_known(const struct elfrw_image *img)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		switch (s->hdr.sh_type) {
+		case SHT_CREL_:
+			return elfrw_error_at(
+				s->name, 0,
+				"relocations of this form (CREL) are not supported (clang: compile without -Wa,--crel)");
+		case SHT_ANDROID_REL_:
+		case SHT_ANDROID_RELA_:
+			return elfrw_error_at(
+				s->name, 0,
+				"packed relocations are not supported (lld: link with --pack-dyn-relocs=relr or none)");
+		}
+	}
+	return dynrelocs_known(img);
 }

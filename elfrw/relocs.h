@@ -26,7 +26,7 @@ size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va);
  * anything with them. */
 bool elfrw_dynrelocs_name_sections(const struct elfrw_image *img);
 
-/* Are the relocations that .dynamic gives the dynamic linker those of sections of IMG, in forms
- * that are known?  Error: there are others. */
-struct elfrw_err *elfrw_dynrelocs_known(const struct elfrw_image *img);
+/* Are all relocations of IMG in forms that are known, and those that .dynamic gives the dynamic
+ * linker in sections of IMG?  Error: there are others. */
+struct elfrw_err *elfrw_relocs_known(const struct elfrw_image *img);
 #endif

@@ -475,6 +475,7 @@ static void release(struct icf_apply *a)
 	icf_shared_deinit(&a->shared);
 	icf_call_query_deinit(&a->query);
 	free(a->frame_moves.move);
+	VEC_FREE(&a->frame_ref);
 }
 
 /* Applies the plan, or one that needs less, after A is released. */

@@ -35,6 +35,12 @@ struct icf_call_query {
 	bool answered;
 };
 
+/* A field of code, in section SHNDX. */
+struct icf_frame_ref {
+	uint64_t place, target;
+	uint32_t shndx;
+};
+
 struct icf_apply {
 	const struct icf_program *prog;
 	const struct icf_plan *plan;
@@ -57,6 +63,9 @@ struct icf_apply {
 	 * icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;
 	struct dwr_rw_moves frame_moves;
+	/* The addresses in code that name a record of it, by place; before icf_find_frame_refs()
+	 * all that lie in it.  Owned. */
+	VEC(struct icf_frame_ref) frame_ref;
 };
 
 /* Does the output lack section S of the input, whatever is folded? */
@@ -65,6 +74,10 @@ bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s
 /* The new value of a reference to TARGET in unit UNIT (or ICF_NONE).  POINTER: the program can look
  * at the address, so it stands for the function; otherwise it stands for the code. */
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
+
+/* The same for the reference REF of unit U. */
+uint64_t icf_new_ref_target(const struct icf_apply *a, const struct icf_unit *u,
+			    const struct icf_ref *ref);
 
 /* Is UNIT (or ICF_NONE) one that nothing reaches, and gone? */
 static inline bool icf_is_removed(const struct icf_apply *a, uint32_t unit)
@@ -78,6 +91,10 @@ struct elfrw_err *icf_apply_unwind(
 	struct icf_apply *a); /* unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
 struct elfrw_err *icf_apply_referenced(
 	struct icf_apply *a); /* referenced.c: sets `referenced` of sections that could move */
+struct elfrw_err *icf_find_frame_refs(struct icf_apply *a,
+				      uint32_t frame); /* frame.c: a->frame_ref; section FRAME */
+/* Does the field of code at PLACE name a record of the unwind table?  frame.c */
+bool icf_names_record(const struct icf_apply *a, uint64_t place);
 struct elfrw_err *icf_apply_code(struct icf_apply *a); /* code.c: executable sections, thunks */
 struct elfrw_err *icf_apply_data(
 	struct icf_apply *a); /* data.c: fields, tables, dynamic relocations, .dynamic, e_entry */

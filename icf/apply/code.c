@@ -35,6 +35,15 @@ uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t targe
 	return elfrw_addrmap_in_unit(m, target, pointer);
 }
 
+uint64_t icf_new_ref_target(const struct icf_apply *a, const struct icf_unit *u,
+			    const struct icf_ref *ref)
+{
+	if (ref->unit == ICF_NONE && ref->target - a->frame < a->frame_size &&
+	    !icf_names_record(a, u->start + ref->off))
+		return ref->target;
+	return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH);
+}
+
 struct job {
 	struct icf_apply *a;
 	uint8_t **code; /* by executable section: the new bytes */
@@ -47,9 +56,7 @@ static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_uni
 	const struct elfrw_form *form = icf_ref_form(a->prog, ref);
 	if ((ref->flags & ICF_REF_HALF) && elfrw_form_is_low(form))
 		return NULL;
-	uint64_t to = ref->flags & ICF_REF_HALF ? ref->target
-						: icf_new_target(a, ref->unit, ref->target,
-								 ref->kind != ICF_REF_BRANCH);
+	uint64_t to = ref->flags & ICF_REF_HALF ? ref->target : icf_new_ref_target(a, u, ref);
 	uint64_t place = icf_ref_place(u, ref) + delta, before = a->prog->arch->fill_size;
 	if (!elfrw_form_write(form, field, place, to) &&
 	    !((ref->flags & ICF_REF_RELAXED) &&

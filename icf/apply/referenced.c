@@ -62,14 +62,27 @@ static inline void refer(struct candidates *c, uint64_t to)
 		c->data[i].hit |= to - c->data[i].lo < c->data[i].size;
 }
 
-static void by_code(const struct icf_program *prog, struct candidates *c)
+static struct elfrw_err *by_code(struct icf_apply *a, struct candidates *c)
 {
+	const struct icf_program *prog = a->prog;
+	const struct elfrw_section *frame = elfrw_image_section(prog->img, ".eh_frame");
+	a->frame_ref.len = 0;
+	const uint64_t lo = frame ? frame->hdr.sh_addr : 0, size = frame ? frame->hdr.sh_size : 0;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		for (uint32_t r = 0; r < u->n_ref; r++)
+		for (uint32_t r = 0; r < u->n_ref; r++) {
 			refer(c, ref[r].target);
+			if (ref[r].target - lo >= size || ref[r].unit != ICF_NONE)
+				continue;
+			struct icf_frame_ref *slot = VEC_PUSH(&a->frame_ref);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = (struct icf_frame_ref){ u->start + ref[r].off, ref[r].target,
+							prog->exec.data[u->sec].shndx };
+		}
 	}
+	return NULL;
 }
 
 /* By kept relocations of data; a note with relocations stays.  Unwind tables are rewritten by their
@@ -209,7 +222,7 @@ struct elfrw_err *icf_apply_referenced(struct icf_apply *a)
 	for (uint32_t s = 1; s < n; s++)
 		if (is_candidate(&prog->img->section[s]))
 			add_candidate(&all, s, &prog->img->section[s]);
-	by_code(prog, &all);
+	struct elfrw_err *err = by_code(a, &all);
 	for (size_t i = 0; i < prog->dynreloc.len; i++) {
 		refer(&all, prog->dynreloc.data[i].addend);
 		refer(&all, prog->dynreloc.data[i].place);
@@ -224,5 +237,5 @@ struct elfrw_err *icf_apply_referenced(struct icf_apply *a)
 	for (size_t i = 0; i < notes.n; i++)
 		a->out->sec[notes.data[i].shndx].referenced |= notes.data[i].hit;
 	free(data);
-	return NULL;
+	return err;
 }

@@ -92,8 +92,7 @@ static uint64_t target_shift(const struct icf_apply *a, uint32_t symtab, Elf64_R
 	if (ref && (ref->flags & ICF_REF_HALF))
 		return 0;
 	if (ref)
-		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) -
-		       ref->target;
+		return icf_new_ref_target(a, u, ref) - ref->target;
 	/* PC-relative, and no reference to another unit: the target moves with the field, if the
 	 * linker left one there. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));

@@ -240,6 +240,7 @@ struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 		a->frame_new = a->out->sec[w.shndx[FRAME]].addr;
 		a->frame_moves = w.frame.moves;
 		w.frame.moves = (struct dwr_rw_moves){ 0 };
+		err = icf_find_frame_refs(a, w.shndx[FRAME]);
 	}
 	if (!err) {
 		if (w.shndx[EXCEPT]) {

@@ -195,7 +195,7 @@ static bool sort_dynrelocs(struct icf_program *prog)
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
-	ELFRW_TRY(elfrw_dynrelocs_known(img));
+	ELFRW_TRY(elfrw_relocs_known(img));
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data)

@@ -6,9 +6,9 @@
  * reads this register adds a low half to it, nothing branches to the instructions between, and none
  * of them leaves.  Compilers write addresses of functions so.  In all other cases the halves stay
  * as they are.  A page of data needs no more than that, since data does not move: the high half is
- * written anew from its new place.  If relocations tell the address, each half is a reference of
- * its own, and is written anew wherever the other one is.  Else all functions in a page of code are
- * pinned.  So they are if the halves name different places there.
+ * written anew from its new place.  If relocations tell the address, and it is not that of a page,
+ * each half is a reference of its own, and is written anew wherever the other one is.  Else all
+ * functions in a page of code are pinned.  So they are if the halves name different places there.
  *
  * Something else may enter the code between two halves: a jump table, an exception, another unit.
  * That is known only after the tables are; the address is then pinned, and the halves keep their
@@ -138,17 +138,20 @@ static bool is_named(const struct finder *f, uint64_t place, uint64_t from, uint
 	return *ret >= from && *ret < to;
 }
 
-/* The low halves of HIGH are not all known. */
+/* The low halves of HIGH are not all known.  At a page's start there may be none: linkers turn an
+ * addition of nothing into a no-op, and its relocation stays there. */
 static void leave(const struct finder *f, struct icf_ref *high)
 {
 	uint64_t named, from, to;
-	if (icf_tells_half(f->prog, f->u->sec, f->rel, f->u->start + high->off, &named)) {
+	const struct elfrw_form *form = icf_ref_form(f->prog, high);
+	if (icf_tells_half(f->prog, f->u->sec, f->rel, f->u->start + high->off, &named) &&
+	    (named & (((uint64_t)1 << form->page) - 1))) {
 		high->target = named;
 		high->flags = ICF_REF_LEA;
 		return;
 	}
 	high->flags = ICF_REF_HALF;
-	elfrw_form_span(icf_ref_form(f->prog, high), high->target, &from, &to);
+	elfrw_form_span(form, high->target, &from, &to);
 	if (!is_named(f, f->u->start + high->off, from, to, &named))
 		return;
 	high->target = named;

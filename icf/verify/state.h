@@ -34,6 +34,7 @@ struct icf_valias {
 /* A reference from code into an unwind table. */
 struct icf_vframeref {
 	uint32_t unit;
+	bool named; /* by a kept relocation */
 	uint64_t at, target, found;
 };
 

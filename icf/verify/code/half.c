@@ -276,8 +276,12 @@ static void set_high(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 				 .out = elfrw_form_read(form, at->b + off, from + at->moved) };
 	find_name(at, h, x->va + x->in.pcrel_off);
 	h->told = is_told(at, form, off, h->in, &to);
-	if (h->told)
-		check_told(at, x, form, off, to, h->out);
+	if (!h->told)
+		return;
+	check_told(at, x, form, off, to, h->out);
+	/* The address of a page may have no low half: linkers turn an addition of nothing into a
+	 * no-op.  Whoever else uses the register takes its number for the address. */
+	h->told = (to & (page_of(form) - 1)) != 0;
 }
 
 /* X, POS bytes from the unit's start, adds a low half to the high half right before it, in its

@@ -203,12 +203,29 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 			      r->found);
 }
 
+/* Does a kept relocation of the field at VA name something in .eh_frame? */
+static bool names_frames(const struct icf_vcode_at *at, uint64_t va)
+{
+	const struct elfrw_image *img = &at->job->v->claim.in;
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
+	bool found = false;
+	for (size_t r = elfrw_relocs_from(rel, va); r < rel->n && rel->rela[r].r_offset == va;
+	     r++) {
+		Elf64_Sym sym;
+		if (elfrw_reloc_symbol(img, rel->symtab, &rel->rela[r], &sym) &&
+		    sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections)
+			found |= strcmp(img->section[sym.st_shndx].name, ".eh_frame") == 0;
+	}
+	return found;
+}
+
 /* Notes a reference into an unwind table, which is checked with the table. */
 static void note_frame_ref(struct icf_vcode_at *at, const struct icf_vref *r)
 {
 	struct icf_vframeref *f = VEC_PUSH(&at->part->frameref);
 	if (f)
-		*f = (struct icf_vframeref){ at->index, at->u->old + r->insn, r->target, r->found };
+		*f = (struct icf_vframeref){ at->index, names_frames(at, at->u->old + r->off),
+					     at->u->old + r->insn, r->target, r->found };
 	else
 		at->part->log.nomem = true;
 }

@@ -138,7 +138,7 @@ static int dynreloc_order(const void *a, const void *b)
 
 static struct elfrw_err *read_dynamic(struct icf_v *v)
 {
-	ELFRW_TRY(elfrw_dynrelocs_known(&v->claim.in));
+	ELFRW_TRY(elfrw_relocs_known(&v->claim.in));
 	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
 		const struct elfrw_section *s = &v->claim.in.section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data)

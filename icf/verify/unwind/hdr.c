@@ -1,6 +1,7 @@
 /* hdr.c: references to the records of .eh_frame: .eh_frame_hdr, and code that registers frames
  * itself. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/unwind/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +23,30 @@ static bool is_record(const struct dwr_cfi *cfi, uint64_t off)
 	return fde_by_off(cfi, off) != ICF_V_NONE;
 }
 
+/* Is there a function that registers frames (libgcc), or no dynamic linker?  Only then does
+ * start-up code do so. */
+static bool registers_frames(const struct elfrw_image *img)
+{
+	const uint32_t table[] = { img->symtab, img->dynsym };
+	bool found = !img->dynamic;
+	for (unsigned t = 0; t < 2; t++) {
+		const struct elfrw_section *s = &img->section[table[t]];
+		for (struct elfrw_symbols it = elfrw_symbols(s, 1);
+		     table[t] && !found && elfrw_symbols_next(&it);) {
+			const char *name = elfrw_image_string(img, s->hdr.sh_link, it.sym.st_name);
+			found = name && strncmp(name, "__register_frame", 16) == 0;
+		}
+	}
+	return found;
+}
+
 /* A program that registers its frames itself (static start-up files) refers to the first record of
  * its own.  An unwinder must read the same descriptions from there on. */
 void icf_vunwind_refs(struct icf_v *v)
 {
 	const struct dwr_cfi *a = &v->claim.cfi_in, *b = &v->claim.cfi_out;
 	const struct elfrw_section *frame = elfrw_image_section(&v->claim.out, ".eh_frame");
+	const bool any = v->frameref.len && v->claim.inferred && registers_frames(&v->claim.in);
 	for (size_t i = 0; i < v->frameref.len; i++) {
 		const struct icf_vframeref *f = &v->frameref.data[i];
 		uint64_t off = f->target - v->claim.frame_lo,
@@ -37,7 +56,7 @@ void icf_vunwind_refs(struct icf_v *v)
 		uint32_t seen = 0, want = 0;
 		v->log.checked[ICF_VC_ADDRESS]++;
 		/* Other data, referred to with a large addend. */
-		if (!is_record(a, off)) {
+		if (!is_record(a, off) || (v->claim.inferred ? !any : !f->named)) {
 			if (f->found != f->target)
 				icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
 					     "address: %s (0x%llx): expected 0x%llx, found 0x%llx",

@@ -167,6 +167,70 @@ else
 	skip guarded "does not build: $(first_line guarded.log)"
 fi
 
+# --- the address of a page -----------------------------------------------------------------------------------------------
+# GNU ld 2.46 turns the addition of a low half that is nothing into a no-op, and keeps its relocation.  The high half is then the whole
+# address.  Older linkers keep the addition; the test does what the newer one does.
+page() { # NAME LINKER BYTES FLAG...: BYTES of code in front of `aimed`
+	local name=$1 ld=$2 pad=$3
+	shift 3
+	cat macros.s - >page.s <<-END
+		.text
+		twin	page_a
+		twin	page_b
+		function filler
+		.rept	$((pad / 4))
+		eor	x0, x0, #1
+		.endr
+		ret
+		done	filler
+		function aimed
+		add	x0, x0, #3
+		ret
+		done	aimed
+		function goes
+		br	x1
+		done	goes
+		function takes
+		adrp	x1, aimed
+		add	x1, x1, :lo12:aimed
+		b	goes
+		done	takes
+	END
+	link "$name" "$ld" "$@"
+}
+main_of page_a page_b takes >page.c
+for ld in bfd gold lld mold; do
+	for kind in pie nopie; do
+		name=page.$ld.$kind
+		flags=-pie
+		[ $kind = pie ] || flags=-no-pie
+		# These two make `nop; adr` of it.
+		case $ld in lld | mold) flags="$flags -Wl,--no-relax" ;; esac
+		# shellcheck disable=SC2086
+		page $name $ld 64 $flags || continue
+		at=$((0x$(nm $name | awk '$3 == "aimed" { print $1 }')))
+		# shellcheck disable=SC2086
+		page $name $ld $((64 + (4096 - at % 4096) % 4096)) $flags || continue
+		check $name/input "aimed begins no page, or its low half is not nothing" python3 - $name "$(nm $name | awk '$3 == "aimed" || $3 == "takes" { print "0x" $1 }' | xargs)" <<-'END'
+			import struct, sys
+			data = bytearray(open(sys.argv[1], "rb").read())
+			aimed, takes = (int(x, 16) for x in sys.argv[2].split())
+			phoff, phnum = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+			for i in range(phnum):
+			    kind, _, off, va, _, size = struct.unpack_from("<IIQQQQ", data, phoff + 56 * i)
+			    if kind == 1 and va <= takes < va + size:
+			        at = off + takes - va + 4
+			if aimed % 4096 or struct.unpack_from("<I", data, at)[0] != 0x91000021:
+			    sys.exit(1)
+			struct.pack_into("<I", data, at, 0xd503201f)
+			open(sys.argv[1], "wb").write(data)
+		END
+		run_both $name
+		run_both $name all
+		check $name/folds "page_b is not folded" folded $name.safe page_b
+	done
+done
+
 # --- the end of the reach ------------------------------------------------------------------------------------------------
 # tbz reaches 32 KiB.  A twin of its target, which could be kept for both, is farther away.
 cat macros.s - >reach.s <<'END'
@@ -494,6 +558,7 @@ without() {
 without addresses-in-stubs far.lld.nopie icf/refs/known 's/icf_pin_place(prog, eight);/;/'
 without hazards sites.bfd.none icf/fold/hazard 's/if (!arch->hazard/if (arch->hazard/'
 without landing-pads guarded elfrw/arch/aarch64 's/at = endbr ? WORD : 0/at = 0/'
+without page-starts page.bfd.pie icf/refs/pair 's/(named & (((uint64_t)1 << form->page) - 1))/true/'
 without reach reach.bfd icf/fold/fit 's/if (!pin_short(prog, plan, false))/if (true)/'
 without was-halves relax.lld.plain icf/refs/ref 's/!icf_was_halves(.*))$/false)/'
 finish

@@ -325,4 +325,55 @@ for cc in clang clang-19; do
 		check "unwind/blocks/$cc/${mode#--}" "$(first_line "$WORK/log")" test $rc = 0
 	done
 done
+# --- numbers that look like addresses of the table -----------------------------------------------------------------------
+# An address of data with a number added to it lies in .eh_frame, at the start of a record or not: it stays.  The judge is the program.
+mkdir -p "$WORK/biased"
+cat >"$WORK/biased/p.c" <<'X'
+#include <stdio.h>
+#define F(n) __attribute__((noinline)) int n(int x) { puts("hello"); return printf("%d\n", x * 31 + 7) + printf("%d\n", x * 31 + 5); }
+F(a) F(b) F(c) F(d) F(e)
+char tab[0x4000] = { 1 };
+__attribute__((noinline)) long distance(void)
+{
+	char *p;
+#ifdef __aarch64__
+	__asm__("adrp %0, tab-" BIAS "\n\tadd %0, %0, :lo12:tab-" BIAS : "=r"(p));
+#else
+	__asm__("lea tab-" BIAS "(%%rip), %0" : "=r"(p));
+#endif
+	__asm__("" : "+r"(p));
+	return tab - p;
+}
+int main(int k, char **v) { (void)v; printf("%lx\n", distance()); return a(k) + b(k) + c(k) + d(k) + e(k) == 0; }
+X
+biased() { # CC LINKER RELOCS
+	local name=unwind/biased/$1/$2/$3 prog=$WORK/biased/p run="" at where tab frame
+	local flags=(-O2 -fno-ipa-icf "-fuse-ld=$2" -fPIE -pie)
+	[ "$3" = none ] || flags+=(-Wl,--emit-relocs)
+	[ "$1" = gcc ] || run="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+	if ! $1 "${flags[@]}" -DBIAS='"0x2000"' "$WORK/biased/p.c" -o "$prog" 2>"$WORK/log"; then
+		skip "$name" "does not build: $(first_line "$WORK/log")"
+		return
+	fi
+	tab=0x$(nm "$prog" | awk '$3 == "tab" { print $1 }')
+	frame=0x$(readelf -SW "$prog" | sed -n 's/.* \.eh_frame  *PROGBITS  *\([0-9a-f]*\) .*/\1/p')
+	for where in $(readelf --debug-dump=frames "$prog" 2>/dev/null | awk '/ FDE / { print "0x" $1 }' | tail -n 4) 0xc4; do
+		at=$(printf '"%#x"' $((tab - frame - where)))
+		$1 "${flags[@]}" -DBIAS="$at" "$WORK/biased/p.c" -o "$prog" 2>"$WORK/log"
+		"$ICFOLD" -q --allow-growth "$prog" -o "$prog.out" 2>"$WORK/log"
+		check "$name/$where" "$(first_line "$WORK/log")" test "$($run "$prog.out")" = "$($run "$prog")"
+		check "$name/$where/verify" "a right program is called different" "$ICFOLD" verify "$prog" "$prog.out"
+	done
+}
+for cc in gcc aarch64-linux-gnu-gcc; do
+	if ! have $cc || ! { [ $cc = gcc ] || have qemu-aarch64; }; then
+		skip "unwind/biased/$cc" "no $cc, or nothing runs its programs"
+		continue
+	fi
+	for ld in bfd gold lld; do
+		for relocs in emit none; do
+			case $cc.$relocs in gcc.* | *.emit) biased $cc $ld $relocs ;; esac
+		done
+	done
+done
 finish

@@ -411,6 +411,19 @@ objcopy --add-section .svm_heap=section prog java 2>/dev/null
 run r java -o out/x; refused refuse/java java 'native image of Java'
 objcopy --add-section .altinstructions=section prog kernel 2>/dev/null
 run r kernel -o out/x; refused refuse/kernel kernel 'replaces its own instructions'
+# Relocations in LLVM's compact form (SHT_CREL) beside others: what they say would be missing.
+objcopy --add-section .crel.text=section prog crel 2>/dev/null
+python3 - crel <<-'X'
+	import struct, sys
+	data = bytearray(open(sys.argv[1], "rb").read())
+	at, n, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 60)
+	strings = struct.unpack_from("<Q", data, at + 64 * names + 24)[0]
+	for i in range(n):
+	    if data[strings + struct.unpack_from("<I", data, at + 64 * i)[0] :].startswith(b".crel.text\0"):
+	        struct.pack_into("<I", data, at + 64 * i + 4, 0x40000014)
+	open(sys.argv[1], "wb").write(data)
+X
+run r crel -o out/x; refused refuse/crel crel 'CREL'
 
 # Damaged files of every kind give an error or a result, never a crash, a hang or a partial file.
 damage=0 why=
