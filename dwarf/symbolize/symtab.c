@@ -45,12 +45,18 @@ static bool is64(const struct elfrw_image *img)
 	return img->ehdr.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
+/* The number of symbols in section SHNDX, with number 0. */
+static size_t count(const struct elfrw_image *img, uint32_t shndx)
+{
+	return shndx && img->section[shndx].data
+		       ? img->section[shndx].hdr.sh_size /
+				 (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+		       : 0;
+}
+
 static bool use(struct dwr_symtab *t, const struct elfrw_image *img, uint32_t shndx)
 {
-	size_t n = shndx && img->section[shndx].data
-			   ? img->section[shndx].hdr.sh_size /
-				     (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
-			   : 0;
+	size_t n = count(img, shndx);
 	if (n < 2)
 		return false;
 	t->image = img;
@@ -65,11 +71,16 @@ static struct dwr_symtab *table(struct dwr_sym *sym)
 	if (t)
 		return t;
 	t = sym->symtab = calloc(1, sizeof *t);
-	if (!t)
+	if (!t) {
 		sym->nomem = true;
-	if (t && !use(t, &sym->main->image, sym->main->image.symtab) &&
-	    !use(t, &sym->debug->image, sym->debug->image.symtab))
-		use(t, &sym->main->image, sym->main->image.dynsym);
+		return t;
+	}
+	/* A stripped file may have some of the symbols (strip --strip-unneeded); its debug file has
+	 * all. */
+	const struct elfrw_image *own = &sym->main->image, *debug = &sym->debug->image;
+	bool more = count(debug, debug->symtab) > count(own, own->symtab);
+	if (!(more && use(t, debug, debug->symtab)) && !use(t, own, own->symtab))
+		use(t, own, own->dynsym);
 	return t;
 }
 

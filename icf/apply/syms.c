@@ -144,9 +144,12 @@ struct bearer {
 	uint8_t rank;
 };
 
-/* Is SYM, of .symtab, a mapping symbol?  It never has a size. */
-static bool is_mapping(const struct elfrw_image *img, const Elf64_Sym *sym)
+/* Is SYM a mapping symbol?  It never has a size, and is never in the table of the dynamic
+ * linker. */
+static bool is_mapping(const struct elfrw_image *img, const Elf64_Sym *sym, bool dynamic)
 {
+	if (dynamic)
+		return false;
 	const char *name =
 		elfrw_image_string(img, img->section[img->symtab].hdr.sh_link, sym->st_name);
 	return name && elfrw_symbol_is_mapping(&img->ehdr, ELF64_ST_TYPE(sym->st_info), name);
@@ -165,7 +168,8 @@ static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_
 			     ? icf_unit_at(a->prog, sym->st_value)
 			     : ICF_NONE;
 	if (i == ICF_NONE || a->prog->unit.data[i].start != sym->st_value ||
-	    (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK) || is_mapping(a->prog->img, sym))
+	    (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK) ||
+	    is_mapping(a->prog->img, sym, dynamic))
 		return;
 	struct bearer *b = &bearer[a->plan->kept[i]];
 	unsigned rank = sym->st_size ? OWN_SIZED : OWN_UNSIZED;
@@ -216,18 +220,18 @@ static uint64_t new_size(const struct icf_apply *a, const struct symbols_of *t, 
 		return t->dynamic && sym->st_size ? sym->st_size - 1 : 0;
 	}
 	if (!folded && b->rank == OWN_UNSIZED && at_start &&
-	    names_code(ELF64_ST_TYPE(sym->st_info)) && !is_mapping(a->prog->img, sym))
+	    names_code(ELF64_ST_TYPE(sym->st_info)) && !is_mapping(a->prog->img, sym, t->dynamic))
 		return unit;
 	return sym->st_size;
 }
 
 /* SYM is in no unit.  A mapping symbol behind a unit tells the kind of what follows it, which may
  * be padding. */
-static void set_in_padding(const struct icf_apply *a, Elf64_Sym *sym)
+static void set_in_padding(const struct icf_apply *a, Elf64_Sym *sym, bool dynamic)
 {
 	const struct elfrw_addrmap *map = &a->plan->map;
 	uint32_t before = icf_unit_ending(a->prog, sym->st_value);
-	if (before != ICF_NONE && is_mapping(a->prog->img, sym) &&
+	if (before != ICF_NONE && is_mapping(a->prog->img, sym, dynamic) &&
 	    !(map->unit[before].flags & ELFRW_UNIT_FOLDED))
 		elfrw_addrmap_end(map, sym->st_value, &sym->st_value);
 	else
@@ -290,7 +294,7 @@ static void set_symbol(const struct icf_apply *a, const struct symbols_of *t, ui
 	}
 	uint32_t i = icf_unit_at(prog, sym->st_value);
 	if (i == ICF_NONE) {
-		set_in_padding(a, sym);
+		set_in_padding(a, sym, t->dynamic);
 		return;
 	}
 	const struct elfrw_addrmap_unit *m = &map->unit[i];

@@ -49,7 +49,7 @@ enum icf_reason {
 struct icf_unit {
 	uint64_t start, end;
 	uint32_t sec;   /* index into icf_program.exec */
-	uint32_t sym;   /* first symbol at start (index into icf_program.sym), or ICF_NONE */
+	uint32_t sym;   /* first name at start (index into icf_program.sym), or ICF_NONE */
 	uint32_t n_sym; /* symbols that lie in the unit, in address order, from sym_first */
 	uint32_t sym_first;
 	uint32_t fde, n_fde; /* into icf_program.cfi.by_pc */

@@ -378,6 +378,15 @@ uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
 }
 
+/* S, the first symbol in U, if it is a name of U.  Where tools took the names away, a mapping
+ * symbol may stand there alone. */
+static uint32_t name_at(const struct icf_program *prog, const struct icf_unit *u, uint32_t s)
+{
+	bool is = u->n_sym && prog->sym.data[s].value == u->start &&
+		  !is_mapping(prog, &prog->sym.data[s]);
+	return is ? s : ICF_NONE;
+}
+
 /* Gives every unit its symbols and FDEs; also after units were merged. */
 struct elfrw_err *icf_attach(struct icf_program *prog)
 {
@@ -391,7 +400,7 @@ struct elfrw_err *icf_attach(struct icf_program *prog)
 		while (e < prog->sym.len && prog->sym.data[e].value < u->end)
 			e++;
 		u->n_sym = e - s;
-		u->sym = u->n_sym && prog->sym.data[s].value == u->start ? s : ICF_NONE;
+		u->sym = name_at(prog, u, s);
 		s = e;
 		u->n_fde = 0;
 	}
@@ -419,7 +428,7 @@ void icf_attach_unit(struct icf_program *prog, uint32_t i)
 		 k = (uint32_t)LOWER_BOUND(0, n_fde, mid, fde[by_pc[mid]].pc_begin < u->start);
 	u->sym_first = s;
 	u->n_sym = (uint32_t)LOWER_BOUND(s, n, mid, sym[mid].value < u->end) - s;
-	u->sym = u->n_sym && sym[s].value == u->start ? s : ICF_NONE;
+	u->sym = name_at(prog, u, s);
 	u->n_fde = 0;
 	for (; k < n_fde && fde[by_pc[k]].pc_begin < u->end; k++) {
 		prog->fde_unit[by_pc[k]] = i;

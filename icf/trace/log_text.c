@@ -9,173 +9,7 @@
  * name. So the work for one line is limited: in what goes on for long after that there is no frame.
  */
 #include "icf/trace/log_text.h"
-#include <ctype.h>
-#include <string.h>
-
-#define MAX_PLACE 4224       /* bytes of a file's name (PATH_MAX) with an offset */
-#define MAX_WORK  (1u << 20) /* bytes read again in one line */
-
-/* Text that is read from left to right. */
-struct text {
-	const char *start, *p, *end;
-	size_t *work; /* what is left of MAX_WORK */
-};
-
-/* May N bytes be read again? */
-static bool spend(const struct text *t, size_t n)
-{
-	bool enough = n <= *t->work;
-	*t->work -= enough ? n : *t->work;
-	return enough;
-}
-
-static size_t left(const struct text *t)
-{
-	return (size_t)(t->end - t->p);
-}
-
-static struct icf_log_part part(const struct text *t, const char *from, const char *to)
-{
-	return (struct icf_log_part){ (uint32_t)(from - t->start), (uint32_t)(to - from) };
-}
-
-static bool take(struct text *t, const char *what)
-{
-	size_t n = strlen(what);
-	if (left(t) < n || memcmp(t->p, what, n))
-		return false;
-	t->p += n;
-	return true;
-}
-
-static size_t skip_space(struct text *t)
-{
-	const char *from = t->p;
-	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
-		t->p++;
-	return (size_t)(t->p - from);
-}
-
-/* A number of base 10 or 16 (without 0x) that fits 64 bits. */
-static bool take_number(struct text *t, unsigned base, uint64_t *ret)
-{
-	const char *from = t->p;
-	uint64_t v = 0;
-	for (; t->p < t->end; t->p++) {
-		unsigned char c = (unsigned char)*t->p;
-		unsigned digit = 16;
-		if (isdigit(c))
-			digit = c - (unsigned)'0';
-		else if (isxdigit(c))
-			digit = (c | 0x20u) - 'a' + 10;
-		if (digit >= base)
-			break;
-		if (v > (UINT64_MAX - digit) / base)
-			return false;
-		v = v * base + digit;
-	}
-	*ret = v;
-	return t->p > from;
-}
-
-static bool take_hex(struct text *t, uint64_t *ret)
-{
-	return take(t, "0x") && take_number(t, 16, ret);
-}
-
-/* The bytes from S to END: FILE+0xOFFSET. */
-static bool split_offset(const struct text *t, const char *s, const char *end,
-			 struct icf_log_part *file, uint64_t *offset)
-{
-	const char *p = end;
-	while (p > s && end - p <= 16 && isxdigit((unsigned char)p[-1]))
-		p--;
-	struct text number = { s, p, end, t->work };
-	if (p - s < 4 || memcmp(p - 3, "+0x", 3) || !take_number(&number, 16, offset))
-		return false;
-	*file = part(t, s, p - 3);
-	return true;
-}
-
-/* "(FILE+0xOFFSET)" and perhaps " (BuildId: ID)". */
-static bool take_place(struct text *t, struct icf_log_frame *f)
-{
-	const char *open = t->p, *close = NULL;
-	if (!take(t, "("))
-		return false;
-	for (const char *p = t->p; p < t->end && p - t->p < MAX_PLACE && !close && spend(t, 1); p++)
-		if (*p == ')' && split_offset(t, t->p, p, &f->file, &f->offset))
-			close = p;
-	if (!close)
-		return false;
-	f->has_offset = true;
-	t->p = close + 1;
-	struct text rest = *t;
-	if (skip_space(&rest) && take(&rest, "(BuildId: ")) {
-		const char *id = rest.p;
-		while (rest.p < rest.end && isxdigit((unsigned char)*rest.p))
-			rest.p++;
-		f->build_id = part(t, id, rest.p);
-		if (take(&rest, ")"))
-			t->p = rest.p;
-	}
-	f->cut = part(t, open, t->p);
-	return true;
-}
-
-/* "in NAME " before the place, where there are no lines. */
-static void skip_name(struct text *t)
-{
-	struct text place = *t;
-	struct icf_log_frame f = { 0 };
-	if (!take(&place, "in "))
-		return;
-	for (; place.p < place.end && place.p - t->p < MAX_PLACE; place.p++) {
-		struct text at = { place.start, place.p + 1, place.end, place.work };
-		if (*place.p != ' ' || at.p == at.end || *at.p != '(' || !take_place(&at, &f))
-			continue;
-		if (at.p == at.end)
-			t->p = place.p + 1;
-		return;
-	}
-}
-
-/* From the # on.  *OTHER: a frame that this is not for. */
-static bool sanitizer(struct text t, struct icf_log_frame *f, bool *other)
-{
-	const char *from = t.p + 1;
-	*other = false;
-	if (!take(&t, "#") || !take_number(&t, 10, &f->n))
-		return false;
-	f->number = part(&t, from, t.p);
-	f->has_number = true;
-	if (!skip_space(&t))
-		return false;
-	from = t.p;
-	if (take(&t, "<null> <null> ")) {
-		f->form = ICF_LOG_THREAD;
-		if (!take_place(&t, f))
-			return false;
-		f->cut = part(&t, from, from + strlen("<null> <null>"));
-		return true;
-	}
-	f->form = ICF_LOG_SANITIZER;
-	if (!take_hex(&t, &f->address)) {
-		*other = true;
-		return false;
-	}
-	f->has_address = true;
-	from = t.p;
-	if (!skip_space(&t))
-		return false;
-	skip_name(&t);
-	f->place = part(&t, t.p, t.p);
-	if (!take_place(&t, f))
-		return false;
-	f->place = part(&t, t.start + f->place.at, t.p);
-	f->cut = part(&t, from, t.p);
-	return true;
-}
+#include "icf/trace/log_scan.h"
 
 /* "[0xADDRESS]" that ends at T's end; sets the end before it, and before spaces. */
 static bool take_bracket_back(struct text *t, uint64_t *address)
@@ -192,19 +26,6 @@ static bool take_bracket_back(struct text *t, uint64_t *address)
 	while (t->end > t->p && t->end[-1] == ' ')
 		t->end--;
 	return true;
-}
-
-/* The bracket that the one at END - 1 closes, or NULL. */
-static const char *opening(const char *s, const char *end)
-{
-	unsigned depth = 0;
-	for (const char *p = end; p-- > s;) {
-		depth += *p == ')';
-		depth -= *p == '(';
-		if (!depth)
-			return p;
-	}
-	return NULL;
 }
 
 /* The name of a file that ends at END.  Before it may be anything: its last word counts, unless the
@@ -446,7 +267,7 @@ static bool parse(struct text t, struct icf_log_frame *ret)
 		struct text from = t;
 		*ret = none;
 		set_prefix(ret, &t, t.p);
-		if (*t.p == '#' && sanitizer(t, ret, &other))
+		if (*t.p == '#' && icf_log_sanitizer(t, ret, &other))
 			return true;
 		if (*t.p == '#' && other)
 			return false;

@@ -9,8 +9,10 @@
  * glibc's debug/backtracesyms.c, strace's unwind.c, glog's and abseil's symbolizers, Rust's
  * library/std/src/backtrace, Linux' arch/x86/mm/fault.c, arch/x86/kernel/traps.c and mm/util.c. */
 enum icf_log_form {
-	ICF_LOG_SANITIZER, /* #N 0xADDRESS  (FILE+0xOFFSET) (BuildId: ID); with "in NAME" before */
-	ICF_LOG_THREAD,    /* #N <null> <null> (FILE+0xOFFSET) (BuildId: ID) */
+	ICF_LOG_SANITIZER, /* #N 0xADDRESS  (FILE+0xOFFSET) (BuildId: ID); with "in NAME" before;
+			    * #N 0xADDRESS in NAME SOURCE */
+	ICF_LOG_THREAD,    /* #N <null> <null> (FILE+0xOFFSET) (BuildId: ID);
+			    * #N NAME SOURCE (FILE+0xOFFSET) (BuildId: ID) */
 	ICF_LOG_GLIBC,     /* FILE(NAME+0xOFFSET) [0xADDRESS]; FILE(+0xOFFSET) [0xADDRESS];
 			    * FILE[0xADDRESS] */
 	ICF_LOG_STRACE,    /* > FILE(NAME+0xINTO) [0xOFFSET] */
@@ -29,7 +31,8 @@ struct icf_log_frame {
 	enum icf_log_form form;
 	struct icf_log_part prefix; /* what stands before the frame; OFFSET: as far as it is about
 				       the line's writer */
-	struct icf_log_part number, file, name, build_id;
+	struct icf_log_part number, file, build_id;
+	struct icf_log_part name;  /* of a sanitizer's frame: NAME SOURCE */
 	struct icf_log_part place; /* SANITIZER: (FILE+0xOFFSET) and what belongs to it */
 	struct icf_log_part cut;   /* what the answer stands in place of; n == 0: it is put there */
 	bool has_number, has_address, has_offset;

@@ -36,7 +36,9 @@ static struct elfrw_err *read_symbols(struct icf_perf_module *m)
 {
 	const struct elfrw_image *img = &m->code;
 	uint32_t shndx = img->symtab;
-	if (!shndx && m->debug.symtab) {
+	/* A stripped file may have some of the symbols; its debug file has all. */
+	if (m->debug.symtab && (!shndx || m->debug.section[m->debug.symtab].hdr.sh_size >
+						  img->section[shndx].hdr.sh_size)) {
 		img = &m->debug;
 		shndx = img->symtab;
 	} else if (!shndx)

@@ -1,6 +1,7 @@
 /* symbols.c: every symbol must still be there, with the present value of its code or data.  Every
  * name must be found through the hash tables as the dynamic linker looks it up. */
 #include "icf/verify/state.h"
+#include "elfrw/arch/symbol.h"
 #include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct want {
 	uint32_t code; /* the section of OUT with its code, if that is not the image of its section;
 			  else 0 */
 	bool folded;   /* SIZE is that of a second name of shared code */
+	bool mapping;  /* a mapping symbol: it names no function, and has no size */
 	bool untyped;  /* a function's name without a size may be STT_NOTYPE: a file that was
 			  folded in two steps has names of both forms */
 };
@@ -74,7 +76,7 @@ static void want_size(const struct icf_vclaim *c, const struct icf_vunit *x, con
 	bool start = s->st_value == x->old, folded = x->flags & ICF_V_FOLDED;
 	uint64_t whole = x->end - x->old;
 	if (start && !x->thunk && x->kept < c->unit.len && c->unit.data[x->kept].shared &&
-	    names_code(s))
+	    names_code(s) && !w->mapping)
 		w->shared = x->kept;
 	if (folded && start && x->thunk &&
 	    (ELF64_ST_TYPE(s->st_info) != STT_NOTYPE || s->st_size)) {
@@ -263,7 +265,10 @@ static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const 
 			  .hi = s->st_value,
 			  .size = s->st_size,
 			  .size2 = s->st_size,
-			  .shared = ICF_V_NONE };
+			  .shared = ICF_V_NONE,
+			  .mapping = !t->dynamic &&
+				     elfrw_symbol_is_mapping(&c->in.ehdr, ELF64_ST_TYPE(s->st_info),
+							     name) };
 	if (s->st_shndx == SHN_UNDEF) {
 		/* In programs with fixed addresses: the PLT entry that is the function's address in
 		 * the whole process. */

@@ -31,12 +31,16 @@ static struct elfrw_err *resolve(struct icf_log *g, uint32_t file)
 	return icf_stack_resolve(g->file.data[file]->stack, g->address.data, NULL, g->address.len);
 }
 
+static bool is_numbered(const struct icf_log_line *l)
+{
+	return l->f.form == ICF_LOG_SANITIZER || l->f.form == ICF_LOG_THREAD;
+}
+
 static void put_line(const struct icf_log *g, const struct icf_log_line *l, uint64_t shift)
 {
 	const char *s = g->text.data + l->at;
 	const struct icf_log_part *n = &l->f.number;
-	bool numbered = l->f.form == ICF_LOG_SANITIZER || l->f.form == ICF_LOG_THREAD;
-	if (!numbered || !shift) {
+	if (!is_numbered(l) || !shift) {
 		fwrite(s, 1, l->n, stdout);
 		return;
 	}
@@ -55,10 +59,13 @@ static struct elfrw_err *print_stack(struct icf_log *g)
 		if (l->file != ICF_LOG_NO_FILE)
 			ELFRW_TRY(icf_stack_answer(g->file.data[l->file]->stack, i + first,
 						   &l->address, &a));
-		if (a.n && a.frame[a.n - 1].function)
+		bool right = !a.n || !a.frame[a.n - 1].function;
+		if (!right && l->f.name.n && is_numbered(l))
+			ELFRW_TRY(icf_log_is_right(g, l, &a, &right));
+		if (!right)
 			icf_log_print(g, l, &a, &shift);
-		else
-			put_line(g, l, shift);
+		for (size_t k = 0; k <= l->n_inner && right; k++)
+			put_line(g, icf_log_inner(g, l, k), shift);
 	}
 	return NULL;
 }
@@ -77,7 +84,7 @@ static struct elfrw_err *flush_stack(struct icf_log *g)
 			ELFRW_TRY(resolve(g, f));
 	}
 	struct elfrw_err *err = print_stack(g);
-	g->line.len = g->text.len = 0;
+	g->line.len = g->inner.len = g->text.len = 0;
 	return err;
 }
 
@@ -183,6 +190,8 @@ struct elfrw_err *icf_sym_log(const struct icf_sym_log_in *in, char **arg, int n
 	icf_log_close_files(&g);
 	VEC_FREE(&g.text);
 	VEC_FREE(&g.line);
+	VEC_FREE(&g.inner);
+	dwr_sym_frames_deinit(&g.frames);
 	VEC_FREE(&g.address);
 	return err;
 }

@@ -146,3 +146,9 @@ size_t icf_log_name_bytes(const struct icf_log *g, const struct icf_log_line *l,
 		return bytes_of(text, sym.name);
 	return 0;
 }
+
+bool icf_log_may_name(const char *text, size_t n, const char *function)
+{
+	struct span own = function ? own_name(function) : (struct span){ NULL, NULL };
+	return own.p == own.end || memmem(text, n, own.p, (size_t)(own.end - own.p));
+}

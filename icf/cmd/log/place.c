@@ -7,6 +7,7 @@
 #include "dwarf/stack/callchain.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
+#include "icf/cmd/cmd.h"
 #include "icf/cmd/log/state.h"
 
 #define PAGE UINT64_C(4096)
@@ -179,16 +180,41 @@ static bool begins_with_pc(const struct icf_log *g, const struct icf_log_line *l
 	}
 }
 
+/* Finds what the lines in hand show.  A frame with both an address and a place may come behind
+ * those with addresses alone: _start has no lines. */
+static struct elfrw_err *find_places(struct icf_log *g)
+{
+	bool bare = false, named = false, found = false;
+	for (unsigned again = 0; again <= bare; again++)
+		for (size_t i = 0; i < g->line.len; i++) {
+			struct icf_log_line *l = &g->line.data[i];
+			bool alone = !l->f.file.n;
+			if (again && (!alone || l->file != ICF_LOG_NO_FILE))
+				continue;
+			l->address = 0;
+			ELFRW_TRY(find_place(g, l, &l->address));
+			bare |= alone && l->file == ICF_LOG_NO_FILE;
+			named |= alone && l->f.form == ICF_LOG_SANITIZER;
+			found |= l->file != ICF_LOG_NO_FILE;
+		}
+	if (named && !found && !g->warned) {
+		icf_message(
+			NULL,
+			"frames of sanitizers with names stay as they are if nothing tells where their file was: see symbolize=0 in icfold-symbolize(1)");
+		g->warned = true;
+	}
+	return NULL;
+}
+
 struct elfrw_err *icf_log_places(struct icf_log *g)
 {
+	ELFRW_TRY(find_places(g));
+	ELFRW_TRY(icf_log_group(g));
 	for (size_t i = 0; i < g->line.len; i++) {
 		struct icf_log_line *l = &g->line.data[i];
-		uint64_t at = 0;
-		ELFRW_TRY(find_place(g, l, &at));
-		l->address = at;
 		l->pc = !i && begins_with_pc(g, l);
 		if (l->file != ICF_LOG_NO_FILE && !l->pc)
-			ELFRW_TRY(find_site(g->file.data[l->file], l, at));
+			ELFRW_TRY(find_site(g->file.data[l->file], l, l->address));
 	}
 	return NULL;
 }

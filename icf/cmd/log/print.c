@@ -68,18 +68,19 @@ static void put_frames(const struct icf_log_line *l, const struct icf_sym_answer
 	}
 }
 
-/* One line for each frame. */
-static void print_numbered(const struct icf_log *g, const struct icf_log_line *l,
+/* One line for each frame, in place of as many lines as there were. */
+static void print_numbered(const struct icf_log *g, const struct icf_log_line *level,
 			   const struct icf_sym_answer *a, uint64_t *shift)
 {
-	const struct icf_log_frame *f = &l->f;
-	bool thread = f->form == ICF_LOG_THREAD;
-	size_t end = f->cut.at + f->cut.n;
+	bool thread = level->f.form == ICF_LOG_THREAD;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct dwr_sym_frame *frame = &a->frame[i];
-		*shift += i != 0;
+		const struct icf_log_line *l =
+			icf_log_inner(g, level, i < level->n_inner ? i : level->n_inner);
+		const struct icf_log_frame *f = &l->f;
+		size_t end = f->cut.at + f->cut.n;
 		put_part(g, l, 0, f->number.at);
-		printf("%" PRIu64, f->n + *shift);
+		printf("%" PRIu64, level->f.n + *shift + i);
 		put_part(g, l, f->number.at + f->number.n, f->cut.at);
 		fputs(thread ? "" : " in ", stdout);
 		put_function(l, a, i);
@@ -94,6 +95,7 @@ static void print_numbered(const struct icf_log *g, const struct icf_log_line *l
 		}
 		put_part(g, l, end, l->n);
 	}
+	*shift += a->n - (1 + (uint64_t)level->n_inner);
 }
 
 /* Do the lines of L name the function already? */

@@ -37,7 +37,9 @@ struct icf_log_line {
 	uint32_t at, n; /* in icf_log.text; with the newline */
 	uint32_t first; /* of N: the line itself; Rust has its place and inlined calls behind it */
 	struct icf_log_frame f;
-	uint32_t file;    /* ICF_LOG_NO_FILE: unknown */
+	uint32_t inner, n_inner; /* in icf_log.inner: the lines behind it that are of the same
+				    place, one for each function that it was inlined into */
+	uint32_t file;           /* ICF_LOG_NO_FILE: unknown */
 	bool pc;          /* the address is that of the instruction, not of the one to return to */
 	uint64_t address; /* as linked: the instruction's, or the one to return to */
 };
@@ -52,7 +54,10 @@ struct icf_log {
 	/* the stack in hand */
 	VEC(char) text;
 	VEC(struct icf_log_line) line;
+	VEC(struct icf_log_line) inner;
 	VEC(uint64_t) address;
+	struct dwr_sym_frames frames;
+	bool warned; /* of addresses whose files nobody knows */
 };
 
 static inline const char *icf_log_at(const struct icf_log *g, const struct icf_log_line *l,
@@ -96,6 +101,19 @@ void icf_log_close_files(struct icf_log *g);
 /* Finds the places of the frames in hand. */
 struct elfrw_err *icf_log_places(struct icf_log *g);
 
+/* group.c */
+
+/* Makes one line in hand of the lines that a sanitizer wrote for the calls inlined at one place. */
+struct elfrw_err *icf_log_group(struct icf_log *g);
+
+/* Do the names in line L, which a sanitizer wrote, fit the answer A? */
+struct elfrw_err *icf_log_is_right(struct icf_log *g, const struct icf_log_line *l,
+				   const struct icf_sym_answer *a, bool *ret);
+
+/* Line I of those that L was made of; L itself is the first one. */
+const struct icf_log_line *icf_log_inner(const struct icf_log *g, const struct icf_log_line *l,
+					 size_t i);
+
 /* source.c */
 
 /* Can lines that begin with the N_A bytes at A and the N_B at B be of one writer? */
@@ -106,6 +124,9 @@ bool icf_log_same_source(const char *a, size_t n_a, const char *b, size_t n_b);
 /* How many of the bytes at L's CUT are a name of the function of A, or say that it has none. */
 size_t icf_log_name_bytes(const struct icf_log *g, const struct icf_log_line *l,
 			  const struct icf_sym_answer *a);
+
+/* May the N bytes at TEXT have the name of FUNCTION, in another spelling? */
+bool icf_log_may_name(const char *text, size_t n, const char *function);
 
 /* print.c */
 

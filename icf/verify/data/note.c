@@ -1,6 +1,7 @@
 /* note.c: notes, other sections that are not loaded, and the contents of .debug_icfold except the
  * map. */
 #include "icf/verify/state.h"
+#include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "elfrw/note.h"
@@ -196,6 +197,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 		    !icf_v_in_exec(&v->claim, sym.st_value))
 			continue;
 		const char *name = elfrw_image_string(&v->claim.in, s->hdr.sh_link, sym.st_name);
+		if (name && elfrw_symbol_is_mapping(&v->claim.in.ehdr, type, name))
+			continue;
 		struct name *slot = name ? VEC_PUSH(&ret->v) : NULL;
 		if (name && !slot)
 			return &elfrw_err_nomem;

@@ -51,18 +51,20 @@ static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, u
 	return true;
 }
 
-/* X: NULL if only OUT has the section. */
+/* X: NULL if only OUT has the section.  The header's reserved word is 0; LLVM 14 leaves what was in
+ * memory there, so one that IN has may stay. */
 static void check_packed(const struct icf_vclaim *c, struct icf_vlog *log, const Elf64_Shdr *x,
 			 const struct elfrw_section *s)
 {
 	const Elf64_Shdr *y = &s->hdr;
 	uint64_t want = 1, have;
-	uint32_t old, reserved;
+	uint32_t old = 0, reserved;
 	if (!((x ? x->sh_flags : 0) & SHF_COMPRESSED) && !(y->sh_flags & SHF_COMPRESSED))
 		return;
 	if (x && !unpacked_align(&c->in, x, &want, &old))
 		return;
-	if (!unpacked_align(&c->out, y, &have, &reserved) || have != want || reserved ||
+	if (!unpacked_align(&c->out, y, &have, &reserved) || have != want ||
+	    (reserved && reserved != old) ||
 	    (x && (x->sh_flags & y->sh_flags & SHF_COMPRESSED) &&
 	     x->sh_addralign != y->sh_addralign) ||
 	    (y->sh_addralign != 8 && y->sh_addralign > 1 &&

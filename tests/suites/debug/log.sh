@@ -61,6 +61,14 @@ sanitizer() {
 	"$ICFOLD" symbolize --log -e "$n.folded" <raw >filtered 2>err || { not_ok "$t" "$(first_line err)"; return; }
 	for f in own own.folded filtered; do python3 frames.py sanitizer "$n" <$f >$f.frames; done
 	agree "$t" own.frames filtered.frames own.folded.frames
+	# The log of the folded program with the names of its sanitizer: the same, where the file and the place in it are known.
+	"$ICFOLD" symbolize --log -e "$n.folded" <own.folded >named 2>err || { not_ok "$t/named" "$(first_line err)"; return; }
+	python3 frames.py sanitizer "$n" <named >named.frames
+	if grep -q 'symbolize=0' err; then
+		check "$t/named" "nobody knows where the file was, and lines changed" cmp -s own.folded named
+	else
+		agree "$t/named" own.frames named.frames own.folded.frames
+	fi
 	# Everything else is as it was.
 	if cmp -s <(grep -vE '^ *#[0-9]|^SUMMARY' raw) <(grep -vE '^ *#[0-9]|^SUMMARY' filtered); then ok "$t/rest"; else not_ok "$t/rest" "other lines changed"; fi
 }
@@ -73,6 +81,83 @@ for c in gcc clang; do
 	sanitizer "leak-$c" leak LSAN_OPTIONS $cxx -fsanitize=leak
 	sanitizer "undefined-$c" overflow UBSAN_OPTIONS $cxx -fsanitize=signed-integer-overflow
 done
+
+# A sanitizer that knows names writes a line for each inlined call, all with one place; a function that calls itself is at one place
+# several times.
+cat >report.cc <<'EOF2'
+#include <cstring>
+#include <pthread.h>
+#define INLINE inline __attribute__((always_inline))
+static long small;
+static long long large;
+template <class T> INLINE void bump(T *p) { ++*p; }
+template <class T> void touch(T *p, int n);
+template <class T> INLINE void again(T *p, int n) { if (n) touch(p, n - 1); }
+template <class T> __attribute__((noinline, noclone)) void touch(T *p, int n)
+{
+	again(p, n);
+	for (int i = 0; i < 100000; i++)
+		bump(p);
+}
+void *early(void *p) { touch(&small, 3); return p; }
+void *late(void *p) { touch(&large, 3); return p; }
+int main(int n, char **)
+{
+	pthread_t a, b;
+	pthread_create(&a, 0, n > 1 ? late : early, 0);
+	pthread_create(&b, 0, n > 1 ? late : early, 0);
+	pthread_join(a, 0);
+	pthread_join(b, 0);
+}
+EOF2
+cat >levels.py <<'EOF2'
+import re, sys
+for l in open(sys.argv[1]):
+    m = re.match(r"\s+#(\d+) (.*?) \S*report\.cc:(\d+)(?::\d+)? \(", l)
+    if m:
+        name = re.search(r"\b(bump|touch|again|early|late|main)\b", m[2])[1]
+        kind = "" if name in ("early", "late", "main") else sys.argv[2] if len(sys.argv) > 2 else "large" if "long long" in m[2] else "small"
+        print(m[1], name, kind, m[3])
+    elif "#0 " in l or not l.strip():
+        print(l[:8].strip())
+EOF2
+for c in g++ clang++; do
+	if ! have $c || ! $c -g -O1 -fno-omit-frame-pointer -ffunction-sections -w -fsanitize=thread -Wl,--emit-relocs report.cc -o levels -pthread >log 2>&1; then
+		skip "log/levels/$c" "does not build: $(first_line log)"
+		continue
+	fi
+	"$ICFOLD" -q --icf=all --allow-growth levels -o levels.folded >log 2>&1 || { not_ok "log/levels/$c" "$(first_line log)"; continue; }
+	wrong=0
+	for kind in small large; do
+		arg=x
+		[ $kind = small ] && arg=
+		# shellcheck disable=SC2086
+		$fixed ./levels.folded $arg >raw 2>&1
+		if ! grep -q 'touch.*report.cc' raw; then skip "log/levels/$c-$kind" "no report: $(first_line raw)"; continue; fi
+		"$ICFOLD" symbolize --log raw >filtered 2>err
+		python3 levels.py raw >have && python3 levels.py raw $kind >want && python3 levels.py filtered >got
+		cmp -s have want || wrong=1
+		check "log/levels/$c-$kind" "$(diff want got | head -n 4 | tr '\n' '|')" cmp -s want got
+		check "log/levels/$c-$kind/rest" "other lines changed" cmp -s <(grep -v ' #' raw) <(grep -v ' #' filtered)
+		# Without inlined calls: a line for each level.
+		# shellcheck disable=SC2086
+		TSAN_OPTIONS=symbolize_inline_frames=0 $fixed ./levels.folded $arg >raw 2>&1
+		"$ICFOLD" symbolize --log raw >filtered 2>err
+		levels=$(grep -c ' #.* touch' raw) large=$(grep -c ' #.* touch.*long long' filtered)
+		check "log/levels/$c-$kind/no-inlines" "$levels levels, then $(grep -c ' #.* touch' filtered), $large of them of late" \
+			test "$levels" = "$(grep -c ' #.* touch' filtered)" -a "$large" = "$([ $kind = small ] && echo 0 || echo "$levels")"
+	done
+	[ $wrong = 1 ] || skip "log/levels/$c/contrast" "the sanitizer's own names are right"
+done
+# Nothing says where the file was: the names stay, and one message says so.
+printf '    #0 0x55d000001234 in int report<Early>(Early*) /src/report.cc:4:5\n    #1 0x55d000001334 in main /src/report.cc:9\n\n' >nowhere
+cat nowhere nowhere | "$ICFOLD" symbolize --log >filtered 2>err
+check log/named/unknown "$(first_line filtered)" cmp -s <(cat nowhere nowhere) filtered
+check log/named/message "$(wc -l <err) messages" test "$(grep -c symbolize=0 err)" = 1 -a "$(wc -l <err)" = 1
+# gdb's frames are none of a sanitizer.
+printf '#0  0x0000000000001234 in main (n=1) at /src/report.cc:9\n#1 0x0000000000001234 in main () at /src/report.cc:9\n#2 0x1 in f () from /lib/x.so\nFixes #3 in 2 places (of 4)\n' >gdb
+"$ICFOLD" symbolize --log gdb >filtered 2>err
+check log/named/gdb "$(first_line filtered)$(first_line err)" test -z "$(diff gdb filtered)$(cat err)"
 
 # symbols TEST NAME COMMAND...: glibc and strace name functions of the unfolded program.
 symbols() {

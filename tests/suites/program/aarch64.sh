@@ -55,6 +55,20 @@ else
 	check no-mapping "another message: $(first_line nomapping.log)" grep -q 'no mapping symbols' nomapping.log
 fi
 
+# Mapping symbols are no names: a tool may take the names of static functions away, and leave these where the functions begin.
+sed 's/^#define TWIN(name) /&static /; s/table\[0\] == table\[1\]/0/' twins.c >static.c
+for g in '' -g; do
+	if ! gcc -O1 -fno-ipa-icf -ffunction-sections $g static.c -o "discarded$g" >discarded.log 2>&1 || ! strip -N one -N two -N three "discarded$g" 2>>discarded.log; then
+		not_ok "discarded$g" "does not build: $(first_line discarded.log)"
+		continue
+	fi
+	for mode in all safe; do
+		run_both "discarded$g" $mode
+		check "discarded$g/$mode/folds" "nothing is folded" grep -q ' folded ' <("$ICFOLD" dump --groups "discarded$g.$mode")
+		check "discarded$g/$mode/names" "a mapping symbol is given as a name" test -z "$("$ICFOLD" dump --groups "discarded$g.$mode" | grep -F '$x')"
+	done
+done
+
 # --- erratum 843419 ------------------------------------------------------------------------------------------------------
 # Closing up by the size of the folded function would bring the adrp of `victim` to 0xff8 of its page.
 cat >erratum.s <<'END'

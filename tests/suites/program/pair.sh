@@ -163,6 +163,32 @@ else
 	skip pair/clang "no clang++"
 fi
 
+# A program that has a part of the symbols yet: names are those of the debug file, which has all.
+{
+	echo 'namespace { template <class T> __attribute__((noinline)) T half(T a) { if (a > 100) throw 1; return a * 17 + 3; } }'
+	echo 'static __attribute__((noinline)) long late(long a) { return half(a) + 1; }'
+	echo 'static __attribute__((noinline)) long early(long long a) { return half(a) + 1; }'
+	echo 'extern "C" int printf(const char *, ...);'
+	echo 'int main(int n, char **) { printf("%ld %ld\n", late(n), early(n)); }'
+} >local.cc
+for relocs in '' ,--emit-relocs; do
+	g++ -g -O1 -fno-ipa-icf -fPIE -pie -Wl,--build-id$relocs local.cc -o local || { not_ok pair/partial "g++ fails"; break; }
+	for how in --strip-unneeded -x '-K main'; do
+		objcopy --only-keep-debug local in.debug && cp local in || break
+		# shellcheck disable=SC2086
+		strip $how in && objcopy --add-gnu-debuglink=in.debug in
+		rm -f out out.debug
+		"$ICFOLD" -q --icf=all in -o out --debug-output=out.debug >log 2>&1
+		"$ICFOLD" verify --icf=all --debug-output=out.debug in out >>log 2>&1
+		check "pair/partial$relocs/$how" "$(grep -m 1 'expected\|icfold: ' log)" grep -qx equal log
+		check "pair/partial$relocs/$how/folds" "nothing" grep -q ' folded ' <("$ICFOLD" dump --groups out.debug)
+		nm -C local | sed -n 's/^0*\([0-9a-f]*\) t \(late\|early\)(.*/\1 \2/p' >local.names
+		while read -r at name; do
+			check "pair/partial$relocs/$how/$name" "$("$ICFOLD" symbolize -e in "0x$at" | head -n 1)" grep -q "^$name(" <("$ICFOLD" symbolize -e in "0x$at")
+		done <local.names
+	done
+done
+
 # --- where debug files are found
 split objcopy plain in
 id=$(build_id in)
