@@ -78,16 +78,20 @@ static bool is_map(const struct elfrw_section *s)
 	return ret && s->data && (s->hdr.sh_flags & SHF_ALLOC);
 }
 
-static void check_mapped(struct icf_v *v, const struct elfrw_section *s, uint64_t off, uint64_t to)
+/* Checks the function that the word OFF bytes from the start of S leads to; STILL: nothing adjusts
+ * the word to a function that moves. */
+static void check_mapped(struct icf_v *v, const struct elfrw_section *s, uint64_t off, uint64_t to,
+			 bool still)
 {
 	uint32_t k = icf_v_find(&v->claim, to);
 	const struct icf_vunit *u = k != ICF_V_NONE ? &v->claim.unit.data[k] : NULL;
 	char name[200];
-	if (u && ((u->flags & ICF_V_FOLDED) || u->shared))
+	if (u && ((u->flags & ICF_V_FOLDED) || u->shared || (still && u->body != u->old)))
 		icf_vlog_bad(
 			&v->log, ICF_VC_WORD,
-			"list: %s+0x%llx, of %s (0x%llx): expected a function that is not shared",
-			s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to));
+			"list: %s+0x%llx, of %s (0x%llx): expected a function that %sis not shared",
+			s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to),
+			still ? "stays and " : "");
 }
 
 /* Does a relocation tell what the word at VA leads to? */
@@ -105,12 +109,14 @@ static void check_map(struct icf_v *v, const struct elfrw_section *s)
 	bool fixed = v->claim.in.ehdr.e_type == ET_EXEC;
 	for (size_t w = icf_v_word_from(&v->words, lo);
 	     w < v->words.word.len && v->words.word.data[w].place - lo < s->hdr.sh_size; w++)
-		check_mapped(v, s, v->words.word.data[w].place - lo, v->words.word.data[w].target);
+		check_mapped(v, s, v->words.word.data[w].place - lo, v->words.word.data[w].target,
+			     false);
 	for (uint64_t off = 0; s->hdr.sh_size - off >= 8; off += 8) {
 		bool distance = is_distance(s, off);
 		if (may_lead(s, off) && (fixed || distance) && !is_told(v, lo + off))
 			check_mapped(v, s, off,
-				     elfrw_get64(s->data + off) + (distance ? lo + off : 0));
+				     elfrw_get64(s->data + off) + (distance ? lo + off : 0),
+				     distance);
 	}
 }
 

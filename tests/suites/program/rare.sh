@@ -594,6 +594,22 @@ sled() {
 		open(out, "wb").write(d)
 	END
 }
+# sleds_of FILE: where its records lead to: a place, and a function.
+sleds_of() {
+	python3 - "$TESTS/mutate" "$1" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from elfbytes import Elf, get
+		e = Elf(sys.argv[2])
+		s, functions = e.section("xray_instr_map"), e.functions()
+		for off in range(0, s.size, 32):
+		    ret = []
+		    for at in (off, off + 8):
+		        to = s.addr + at + get(e.data, s.offset + at, 8)
+		        ret += [f"{name}+{to - lo}" for lo, size, name in functions if lo <= to < lo + size] or ["?"]
+		    print(*ret)
+	END
+}
 # xray_seen NAME IN OUT WHY: verify says different, because of WHY.
 xray_seen() {
 	"$ICFOLD" verify --icf=all --gc-functions "$2" "$3" >verdict 2>&1
@@ -605,13 +621,17 @@ if [ -z "$clang" ] || ! have ld.lld; then
 elif ! "$clang" -O1 -fPIE -c idle.c 2>log || ! "$clang" -O1 -fPIE -fxray-instrument -fxray-instruction-threshold=1 -c sleds.c 2>log; then
 	skip rare/sleds "$(first_line log)"
 else
-	for relocs in emit-relocs build-id; do
-		name=rare/sleds/${relocs/build-id/no-relocs}
-		"$clang" -fuse-ld=lld -pie -Wl,--$relocs idle.o sleds.o -o sleds 2>log || { skip "$name" "$(first_line log)"; continue; }
+	for relocs in emit-relocs some-relocs no-relocs; do
+		name=rare/sleds/$relocs
+		how=--emit-relocs
+		[ $relocs != no-relocs ] || how=--build-id
+		"$clang" -fuse-ld=lld -pie -Wl,$how idle.o sleds.o -o sleds 2>log || { skip "$name" "$(first_line log)"; continue; }
+		[ $relocs != some-relocs ] || objcopy --remove-section=.relaxray_instr_map sleds
 		"$ICFOLD" -q --allow-growth --icf=all --gc-functions sleds -o sleds.out 2>err || { not_ok "$name" "$(first_line err)"; continue; }
 		"$ICFOLD" verify --icf=all --gc-functions sleds sleds.out >verdict 2>&1
 		check "$name" "$(tail -n 1 verdict)" grep -qx equal verdict
 		check "$name/runs" "$(./sleds.out 2>&1 | head -n 1)" test "$(./sleds)" = "$(./sleds.out 2>&1)"
+		check "$name/map" "$(sleds_of sleds.out | tail -n 1)" test "$(sleds_of sleds)" = "$(sleds_of sleds.out)"
 		for word in 0 8; do
 			sled $word +1 sleds.out sleds.bad
 			xray_seen "$name/planted/$word" sleds sleds.bad 'xray_instr_map'
