@@ -163,6 +163,35 @@ END
 	check layout/zeros/planted "$(tail -n 1 verdict)" grep -q '^sections: offset: .tbss' verdict
 fi
 
+# --- zeros between code and other contents of one segment, which have room in the file: the hole behind the code ends before them
+cat >between.ld <<'END'
+PHDRS { headers PT_PHDR PHDRS FLAGS(4); all PT_LOAD FILEHDR PHDRS FLAGS(5); stack PT_GNU_STACK FLAGS(6); }
+ENTRY(_start)
+SECTIONS
+{
+	. = 0x400000 + SIZEOF_HEADERS;
+	.text : { *(.text*) } :all
+	.bss : { *(.bss*) }
+	.rodata : { *(.rodata*) }
+	.eh_frame : { KEEP(*(.eh_frame)) }
+	.data : { *(.data*) }
+}
+END
+{
+	grep '__attribute__((noinline)) f' some.c
+	echo 'volatile char zeros[0x5000]; int five = 5;'
+	echo 'void _start(void) { int n = 3;'
+	for i in $(seq 400); do echo "n += f$i(n);"; done
+	echo 'for (int i = 0; i < 0x5000; i++) n += zeros[i] + i; __asm__ volatile("syscall" : : "a"(60), "D"((n + five) & 127)); }'
+} >between.c
+for ld in bfd lld; do
+	try layout/between $ld -O1 -fno-pic -no-pie -nostdlib -static -Wl,-T,between.ld,--emit-relocs between.c || continue
+	was=$(./in; echo $?) is=$(./out; echo $?)
+	check layout/between/$ld/status "$was before, $is" test "$was" = "$is"
+	check layout/between/$ld/cut "the test tests nothing" test "$(readelf -lW out | grep -c ' LOAD ')" = 2
+	check layout/between/$ld/offset "$(in_segments in out) is elsewhere" test -z "$(in_segments in out)"
+done 2>/dev/null
+
 # --- line tables with numbers that libdw has no room for
 cat >wide.c <<'END'
 #include <stdio.h>
