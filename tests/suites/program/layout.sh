@@ -23,7 +23,7 @@ try() {
 	shift 2
 	have "ld.$ld" || { skip "$name/$ld" "no ld.$ld"; return 1; }
 	"${CC:-gcc}" -fuse-ld="$ld" "$@" -o in >log 2>&1 || { skip "$name/$ld" "$(first_line log)"; return 1; }
-	fold "$name/$ld" in out --icf=all ${GROW:-} || return 1
+	fold "$name/$ld" in out --icf=all ${GROW:+"$GROW"} || return 1
 	check "$name/$ld/runs" "$(./out 2>&1 | head -n 1)" test "$(./in 2>&1)" = "$(./out 2>&1)"
 }
 # some.c: pages of functions that are the same.
