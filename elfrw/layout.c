@@ -34,15 +34,28 @@ static bool is_loaded(const struct elfrw_image *img, uint64_t va)
 	return false;
 }
 
-/* The new value of OFFSET, which no bytes belong to.  (lld gives a lone .tbss between two segments
- * the offset of the second segment.) */
-static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset)
+/* The new value of OFFSET, which no bytes belong to: that of a section or program header without
+ * contents, aligned to ALIGN, which lies outside of the memory of all segments.  Such a section is
+ * told to lie where a segment begins or ends.  (lld gives a lone .tbss between two segments the
+ * offset of the second segment.) */
+static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset, uint64_t align)
 {
-	for (size_t i = 0; i < out->piece.len; i++)
-		if (out->piece.data[i].first &&
-		    out->img->phdr[out->piece.data[i].old].p_offset == offset)
-			return out->piece.data[i].ph.p_offset;
-	return offset;
+	const Elf64_Phdr *before = NULL;
+	uint64_t best = 0;
+	for (size_t i = 0; i < out->piece.len; i++) {
+		const struct elfrw_piece *piece = &out->piece.data[i];
+		uint64_t old = out->img->phdr[piece->old].p_offset;
+		if (piece->first && old == offset)
+			return piece->ph.p_offset;
+		if (old < offset && old >= best) {
+			before = &piece->ph;
+			best = old;
+		}
+	}
+	if (!before)
+		return offset;
+	uint64_t end = before->p_offset + before->p_filesz;
+	return end + ((offset - end) & ((align > 1 ? align : 1) - 1));
 }
 
 /* Any program header but PT_LOAD follows the sections that it describes. */
@@ -68,7 +81,7 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 	/* mold's PT_GNU_RELRO begins with .tbss, before the loaded data.  Readers use its addresses
 	 * only. */
 	if (!is_loaded(img, ph->p_vaddr) && (!ph->p_filesz || ph->p_type == PT_GNU_RELRO)) {
-		ph->p_offset = unloaded_offset(out, ph->p_offset);
+		ph->p_offset = unloaded_offset(out, ph->p_offset, ph->p_align);
 		return NULL;
 	}
 	uint64_t off;
@@ -230,10 +243,10 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		sh.sh_flags = s->flags;
 		sh.sh_addralign = s->align;
 		if (img->section[i].hdr.sh_flags & SHF_ALLOC) {
-			/* Empty sections, and zeros at a segment's end, may have an address that is
-			 * not in the file. */
+			/* Zeros of threads, and empty sections, may have an address that no segment
+			 * has, or has no more. */
 			if (!elfrw_output_offset(out, s->addr, &s->offset))
-				s->offset = out->file_size;
+				s->offset = unloaded_offset(out, sh.sh_offset, s->align);
 		}
 		sh.sh_offset = s->offset;
 		sh.sh_link = out->sec[sh.sh_link].index;

@@ -33,9 +33,12 @@ static int extent_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
+/* Zeros between other contents have room in the file (linker scripts).  Those of threads have none:
+ * their addresses may be those of what follows. */
 static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
 {
-	return (sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size &&
+	return (sh->sh_flags & SHF_ALLOC) &&
+	       !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)) && sh->sh_size &&
 	       sh->sh_addr >= ph->p_vaddr && sh->sh_addr - ph->p_vaddr < ph->p_filesz;
 }
 

@@ -63,6 +63,29 @@ static void note_place(struct icf_program *prog, uint32_t unit)
 		prog->unit.data[unit].flags |= ICF_UNIT_INNER;
 }
 
+/* Words of S without either kind of relocation: addresses in a program that has a fixed place, and
+ * distances in XRay's records (compiler-rt, xray_interface_internal.h).  These are 32 bytes: a
+ * place and its function, then small numbers, of which the third is the version; from version 2 on
+ * the two count from their own places.  Nothing would adjust a distance, so its function cannot
+ * move. */
+static void note_words(struct icf_program *prog, const struct elfrw_section *s)
+{
+	bool fixed = prog->img->ehdr.e_type == ET_EXEC,
+	     sleds = strcmp(s->name, "xray_instr_map") == 0 && s->hdr.sh_size % 32 == 0;
+	for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8) {
+		uint64_t place = s->hdr.sh_addr + off, word = elfrw_get64(s->data + off);
+		if (icf_dataref_at(prog, place) || (sleds && off % 32 >= 16))
+			continue;
+		bool distance = sleds && s->data[off / 32 * 32 + 18] >= 2;
+		if (!distance && !fixed)
+			continue;
+		uint32_t unit = icf_unit_at(prog, distance ? place + word : word);
+		note_place(prog, unit);
+		if (distance && unit != ICF_NONE)
+			prog->unit.data[unit].flags |= ICF_UNIT_PINNED;
+	}
+}
+
 static void find_places(struct icf_program *prog)
 {
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
@@ -72,9 +95,7 @@ static void find_places(struct icf_program *prog)
 		for (size_t k = 0; k < prog->dataref.len; k++)
 			if (prog->dataref.data[k].place - s->hdr.sh_addr < s->hdr.sh_size)
 				note_place(prog, prog->dataref.data[k].unit);
-		/* Words without either kind of relocation. */
-		for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8)
-			note_place(prog, icf_unit_at(prog, elfrw_get64(s->data + off)));
+		note_words(prog, s);
 	}
 }
 

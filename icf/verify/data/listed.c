@@ -46,13 +46,24 @@ static bool is_known(const struct icf_v *v, uint64_t va)
 	return i < v->words.dynreloc.len && v->words.dynreloc.data[i].place < va + 4;
 }
 
-/* May a distance of 4 or 8 bytes stand OFF bytes from the start of S?  LLVM's XRay has records of
- * 32 bytes: a place and its function, 8 bytes each, then small numbers (compiler-rt,
- * xray_interface_internal.h). */
-static bool may_hold_distance(const struct elfrw_section *s, uint64_t off)
+/* LLVM's XRay has records of 32 bytes: a place and its function, 8 bytes each, then small numbers,
+ * of which the third is the version (compiler-rt, xray_interface_internal.h). */
+static bool has_sleds(const struct elfrw_section *s)
 {
-	return strcmp(s->name, "xray_instr_map") != 0 || s->hdr.sh_size % 32 != 0 ||
-	       off % 32 == 0 || off % 32 == 8;
+	return strcmp(s->name, "xray_instr_map") == 0 && s->hdr.sh_size % 32 == 0;
+}
+
+/* May an address or a distance of 4 or 8 bytes stand OFF bytes from the start of S? */
+static bool may_lead(const struct elfrw_section *s, uint64_t off)
+{
+	return !has_sleds(s) || off % 32 == 0 || off % 32 == 8;
+}
+
+/* Is the word OFF bytes from the start of S a distance from its own place?  Those of XRay's records
+ * are, from version 2 on. */
+static bool is_distance(const struct elfrw_section *s, uint64_t off)
+{
+	return has_sleds(s) && s->data[off / 32 * 32 + 18] >= 2;
 }
 
 /* Do records in S name functions, and tell of places in them? */
@@ -67,27 +78,46 @@ static bool is_map(const struct elfrw_section *s)
 	return ret && s->data && (s->hdr.sh_flags & SHF_ALLOC);
 }
 
-static void check_mapped(struct icf_v *v, const struct elfrw_section *s, uint64_t off, uint64_t to)
+/* Checks the function that the word OFF bytes from the start of S leads to; STILL: nothing adjusts
+ * the word to a function that moves. */
+static void check_mapped(struct icf_v *v, const struct elfrw_section *s, uint64_t off, uint64_t to,
+			 bool still)
 {
 	uint32_t k = icf_v_find(&v->claim, to);
 	const struct icf_vunit *u = k != ICF_V_NONE ? &v->claim.unit.data[k] : NULL;
 	char name[200];
-	if (u && ((u->flags & ICF_V_FOLDED) || u->shared))
+	if (u && ((u->flags & ICF_V_FOLDED) || u->shared || (still && u->body != u->old)))
 		icf_vlog_bad(
 			&v->log, ICF_VC_WORD,
-			"list: %s+0x%llx, of %s (0x%llx): expected a function that is not shared",
-			s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to));
+			"list: %s+0x%llx, of %s (0x%llx): expected a function that %sis not shared",
+			s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to),
+			still ? "stays and " : "");
 }
 
-/* Checks the addresses in S: those that relocations tell, and those of fixed programs. */
+/* Does a relocation tell what the word at VA leads to? */
+static bool is_told(const struct icf_v *v, uint64_t va)
+{
+	size_t w = icf_v_word_from(&v->words, va);
+	return w < v->words.word.len && v->words.word.data[w].place == va;
+}
+
+/* Checks the addresses in S: those that relocations tell, those of fixed programs, and distances.
+ * What no relocation tells of is no address in a program that the loader may place anywhere. */
 static void check_map(struct icf_v *v, const struct elfrw_section *s)
 {
 	uint64_t lo = s->hdr.sh_addr;
+	bool fixed = v->claim.in.ehdr.e_type == ET_EXEC;
 	for (size_t w = icf_v_word_from(&v->words, lo);
 	     w < v->words.word.len && v->words.word.data[w].place - lo < s->hdr.sh_size; w++)
-		check_mapped(v, s, v->words.word.data[w].place - lo, v->words.word.data[w].target);
-	for (uint64_t off = 0; s->hdr.sh_size - off >= 8; off += 8)
-		check_mapped(v, s, off, elfrw_get64(s->data + off));
+		check_mapped(v, s, v->words.word.data[w].place - lo, v->words.word.data[w].target,
+			     false);
+	for (uint64_t off = 0; s->hdr.sh_size - off >= 8; off += 8) {
+		bool distance = is_distance(s, off);
+		if (may_lead(s, off) && (fixed || distance) && !is_told(v, lo + off))
+			check_mapped(v, s, off,
+				     elfrw_get64(s->data + off) + (distance ? lo + off : 0),
+				     distance);
+	}
 }
 
 void icf_v_check_maps(struct icf_v *v)
@@ -110,9 +140,8 @@ void icf_v_check_listed(struct icf_v *v)
 			const struct icf_vunit *u = &v->claim.unit.data[k];
 			bool own = !(u->flags & ICF_V_FOLDED) && !u->shared && u->body == u->old;
 			char name[200];
-			if (own || !may_hold_distance(s, off) ||
-			    !v->claim.exec.data[u->exec].old_data || is_known(v, lo + off) ||
-			    !begins_inside(v, u, to))
+			if (own || !may_lead(s, off) || !v->claim.exec.data[u->exec].old_data ||
+			    is_known(v, lo + off) || !begins_inside(v, u, to))
 				continue;
 			icf_vlog_bad(
 				&v->log, ICF_VC_WORD,

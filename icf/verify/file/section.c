@@ -75,6 +75,31 @@ static void check_packed(const struct icf_vclaim *c, struct icf_vlog *log, const
 			s->name, ICF_VX(want));
 }
 
+/* Does a segment of IMG have section H at H's offset? */
+static bool is_in_place(const struct elfrw_image *img, const Elf64_Shdr *h)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if ((ph->p_type == PT_LOAD || (ph->p_type == PT_TLS && h->sh_flags & SHF_TLS)) &&
+		    h->sh_addr >= ph->p_vaddr && h->sh_addr - ph->p_vaddr <= ph->p_memsz &&
+		    h->sh_offset - ph->p_offset == h->sh_addr - ph->p_vaddr)
+			return true;
+	}
+	return false;
+}
+
+/* Zeros have no bytes, but an offset: readers tell by it which segment a section is in.  (mold says
+ * 0 for all of them.) */
+static void check_zeros(const struct icf_vclaim *c, struct icf_vlog *log,
+			const struct elfrw_section *a, const struct elfrw_section *b)
+{
+	if (a->hdr.sh_type == SHT_NOBITS && a->hdr.sh_size && is_in_place(&c->in, &a->hdr) &&
+	    !is_in_place(&c->out, &b->hdr))
+		icf_vlog_bad(log, ICF_VC_SECTION,
+			     "offset: %s (0x%llx): expected its place in its segment, found 0x%llx",
+			     a->name, ICF_VX(b->hdr.sh_addr), ICF_VX(b->hdr.sh_offset));
+}
+
 static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t i)
 {
 	const struct elfrw_section *a = &c->in.section[i], *b = &c->out.section[c->to_out[i]];
@@ -108,6 +133,7 @@ static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint
 			     a->name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 	if (!alloc)
 		return;
+	check_zeros(c, log, a, b);
 	/* Some linkers' sections are not aligned as they say. */
 	uint64_t align = y->sh_addralign > 1 ? y->sh_addralign : 1;
 	if ((y->sh_addr ^ x->sh_addr) & (align - 1))

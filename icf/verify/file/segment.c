@@ -17,21 +17,42 @@ static bool new_bound(const struct icf_vclaim *c, uint64_t va, bool end, uint64_
 	return false;
 }
 
-/* Offset A of IN refers to no byte.  Is it the same as B of OUT: the same number, or the start of a
- * loaded segment? */
-static bool same_start(const struct icf_vclaim *c, uint64_t a, uint64_t b)
+/* The end in OUT's file of what segment X of IN loads: of its last part if it was cut. */
+static uint64_t file_end(const struct icf_vclaim *c, const Elf64_Phdr *x)
+{
+	const Elf64_Phdr *last = NULL;
+	for (uint32_t p = 0; p < c->out.n_phdrs; p++) {
+		const Elf64_Phdr *y = &c->out.phdr[p];
+		if (y->p_type == PT_LOAD && y->p_vaddr >= x->p_vaddr &&
+		    y->p_vaddr - x->p_vaddr < (x->p_memsz ? x->p_memsz : 1))
+			last = y;
+	}
+	return last ? last->p_offset + last->p_filesz : 0;
+}
+
+/* Offset A of IN refers to no byte.  Is B of OUT the same: the same number, the start of a loaded
+ * segment, or the first multiple of ALIGN, with A's remainder, behind the segment that ends before
+ * A? */
+static bool same_start(const struct icf_vclaim *c, uint64_t a, uint64_t b, uint64_t align)
 {
 	bool start = false;
+	const Elf64_Phdr *before = NULL;
 	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
 		const Elf64_Phdr *x = &c->in.phdr[p];
-		if (x->p_type != PT_LOAD || x->p_offset != a)
+		if (x->p_type != PT_LOAD)
+			continue;
+		if (x->p_offset < a && (!before || x->p_offset >= before->p_offset))
+			before = x;
+		if (x->p_offset != a)
 			continue;
 		start = true;
 		const Elf64_Phdr *y = icf_vfile_load_at(&c->out, x->p_vaddr, 0);
 		if (y && y->p_vaddr == x->p_vaddr && y->p_offset == b)
 			return true;
 	}
-	return !start && a == b;
+	uint64_t end = before ? file_end(c, before) : 0;
+	return !start && (a == b || (before && b >= end && b - end < align &&
+				     (b & (align - 1)) == (a & (align - 1))));
 }
 
 /* Checks the addresses of the segment Y, number K, of OUT: they are the image of those of X. */
@@ -77,10 +98,10 @@ static void check_bytes(const struct icf_vclaim *c, struct icf_vlog *log, uint32
 	bool nowhere = !icf_vfile_load_at(&c->in, x->p_vaddr, 0) &&
 		       (!x->p_filesz || x->p_type == PT_GNU_RELRO);
 	if (nowhere) {
-		if (!same_start(c, x->p_offset, y->p_offset))
+		if (!same_start(c, x->p_offset, y->p_offset, x->p_align > 1 ? x->p_align : 1))
 			icf_vlog_bad(
 				log, ICF_VC_SEGMENT,
-				"offset: segment %u of type 0x%x, not loaded: expected 0x%llx, or where that segment begins now, found 0x%llx",
+				"offset: segment %u of type 0x%x, not loaded: expected 0x%llx, or where that segment begins or ends now, found 0x%llx",
 				k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
 	} else if (y->p_filesz &&
 		   (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||

@@ -75,6 +75,9 @@ __asm__(".data\nmark: .long 0\n.text");
 static int __attribute__((noipa)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
 static int __attribute__((noipa)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
 int three(int x) { return one(x) + two(x + 1) + x * 17; }
+#ifdef ALSO
+int four(int x) { return x + 1; }
+#endif
 END
 if gcc -O1 -fPIC -shared mark.c -o mark.so && python3 - "$TESTS/mutate" mark.so <<'END'; then
 import sys
@@ -95,6 +98,47 @@ END
 		check file/mark/shrinks "the table has its size" test "$(readelf -SW mark.so | grep eh_frame_hdr)" != "$(readelf -SW out.so | grep eh_frame_hdr)"
 		check file/mark/stays "$(readelf -sW out.so | grep mark)" test "$(nm out.so | grep mark)" = "$(nm mark.so | grep mark)"
 	fi
+fi
+
+# A name that a hash table does not find.  GNU ld 2.47 leaves a library's own _end out of .gnu.hash if it links with a library that
+# defines _end.  The output must find the same names, no fewer and no more.
+cat >hashes.py <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf, get
+how, table, what, path, out = sys.argv[2:]
+e = Elf(path)
+d, t, sym = bytearray(e.data), e.section(table), e.section(".dynsym")
+names = e.bytes_of(e.section(".dynstr"))
+if how == "copy":  # the table of the file WHAT
+    d[t.offset:t.offset + t.size] = Elf(what).bytes_of(Elf(what).section(table))
+else:  # the table no longer finds WHAT
+    n = next(i for i in range(sym.size // 24) if names[get(d, sym.offset + 24 * i, 4):].split(b"\0")[0] == what.encode())
+    count = get(d, t.offset, 4)
+    if table == ".gnu.hash":  # not the lowest bit, which ends a chain
+        d[t.offset + 16 + 8 * get(d, t.offset + 8, 4) + 4 * (count + n - get(d, t.offset + 4, 4)) + 1] ^= 1
+    else:
+        successor = d[t.offset + 8 + 4 * (count + n):][:4]
+        for at in range(t.offset + 8, t.offset + t.size, 4):
+            if get(d, at, 4) == n:
+                d[at:at + 4] = successor
+open(out, "wb").write(d)
+END
+found() { # LIBRARY NAME WHY: verify says that LIBRARY is not hidden.so folded
+	"$ICFOLD" verify hidden.so "$1" >verdict 2>&1
+	check "$2" "$(tail -n 1 verdict)" grep -q "^names in the hash tables: name: $3" verdict
+}
+if gcc -O1 -fPIC -shared -Wl,--hash-style=both -DALSO mark.c -o hashes.so; then
+	for table in .hash .gnu.hash; do
+		name=file/hidden/${table#.}
+		python3 hashes.py "$TESTS/mutate" hide $table three hashes.so hidden.so || { not_ok "$name" "hashes.py"; continue; }
+		fold "$name" hidden.so out.so --allow-growth || continue
+		check "$name/moves" "nothing folds: the test tests nothing" eval '! cmp -s hidden.so out.so'
+		python3 hashes.py "$TESTS/mutate" hide $table four out.so bad.so
+		found bad.so "$name/lost" "four in $table: expected symbol"
+		python3 hashes.py "$TESTS/mutate" copy $table hashes.so out.so bad.so
+		found bad.so "$name/new" "three in $table: expected none"
+	done
 fi
 
 # .dynsym counts no local symbols, although symbol 0 is one: tcc writes this.

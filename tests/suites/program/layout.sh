@@ -17,13 +17,13 @@ fold() {
 	"$ICFOLD" verify --icf=all "$in" "$out" >verdict 2>&1
 	check "$name" "verify: $(grep ': ' verdict | grep -v -e '^symbolized: ' -e '^resolved: ' | head -n 1 | cut -c 1-200)" grep -qx equal verdict
 }
-# try NAME LINKER ARG...: links with gcc (or CC), folds, runs; ./in and ./out stay.
+# try NAME LINKER ARG...: links with gcc (or CC), folds (with the option GROW), runs; ./in and ./out stay.
 try() {
 	local name=$1 ld=$2
 	shift 2
 	have "ld.$ld" || { skip "$name/$ld" "no ld.$ld"; return 1; }
 	"${CC:-gcc}" -fuse-ld="$ld" "$@" -o in >log 2>&1 || { skip "$name/$ld" "$(first_line log)"; return 1; }
-	fold "$name/$ld" in out --icf=all || return 1
+	fold "$name/$ld" in out --icf=all ${GROW:+"$GROW"} || return 1
 	check "$name/$ld/runs" "$(./out 2>&1 | head -n 1)" test "$(./in 2>&1)" = "$(./out 2>&1)"
 }
 # some.c: pages of functions that are the same.
@@ -112,6 +112,85 @@ try layout/ehdr gold some.fixed.o -static -Wl,--emit-relocs,--rosegment
 for ld in lld mold bfd gold; do
 	try layout/tls $ld some.o tls.c -pie -fPIE -Wl,--emit-relocs
 done
+# in_segments IN OUT: the sections of zeros whose offset is that of their address in a segment of IN, but in none of OUT.
+in_segments() {
+	python3 - "$TESTS/mutate" "$@" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf, PHDR, get
+def placed(path):
+    e = Elf(path)
+    heads = [{n: get(e.data, at + o, s) for n, o, s in PHDR} for at in e.phdrs]
+    zeros = [s for s in e.sections if s.type == 8 and s.flags & 2 and s.size]
+    return {s.name for s in zeros for p in heads if (p["p_type"] == 1 or p["p_type"] == 7 and s.flags & 0x400)
+            and p["p_vaddr"] <= s.addr <= p["p_vaddr"] + p["p_memsz"] and s.offset - p["p_offset"] == s.addr - p["p_vaddr"]}
+print(*sorted(placed(sys.argv[2]) - placed(sys.argv[3])))
+END
+}
+# Zeros of threads alone: lld's have an address and an offset between two segments, of which the first gets shorter; an alignment
+# puts them behind the end of that segment, and a page of the file may lie between them and the next segment.
+cat >zeros.c <<'END'
+#include <stdio.h>
+_Thread_local int x[16] __attribute__((aligned(ALIGN)));
+#define F(n) __attribute__((noinline)) int n(int k) { puts("hello"); return printf("%d\n", k * 31) + x[k] + printf("%d\n", k * 33) + printf("%d\n", k * 35) + x[k + 1]; }
+F(a) F(b)
+int main(int n, char **v) { (void)v; x[n] = 3; return a(n) + b(n) > 1000; }
+END
+for ld in lld mold bfd gold; do
+	for align in 16 64; do
+		for relro in relro norelro; do
+			name=layout/zeros/$align/$relro
+			GROW=--allow-growth try "$name" $ld -O2 -fno-ipa-icf -DALIGN=$align zeros.c -Wl,-z,$relro,--emit-relocs || continue
+			check "$name/$ld/offset" "$(in_segments in out) is elsewhere" test -z "$(in_segments in out)"
+			have eu-elflint || { skip "$name/$ld/elflint" "no eu-elflint"; continue; }
+			for f in in out; do eu-elflint --gnu-ld $f 2>&1 | grep -v '^No errors$' | sed -E "s/\[ *[0-9]+\]//; s/symbol [0-9]+//" | sort >$f.lint; done
+			check "$name/$ld/elflint" "$(comm -13 in.lint out.lint | head -n 1)" test -z "$(comm -13 in.lint out.lint)"
+		done
+	done
+done
+# As it was before: behind what is loaded.
+if have ld.lld && gcc -fuse-ld=lld -O2 -fno-ipa-icf -DALIGN=16 zeros.c -Wl,--emit-relocs -o in 2>log && "$ICFOLD" -q --allow-growth --icf=all in -o out 2>err; then
+	python3 - "$TESTS/mutate" out <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, at = bytearray(e.data), e.section(".tbss").header + 24
+d[at:at + 8] = (len(d) - 8).to_bytes(8, "little")
+open(sys.argv[2], "wb").write(d)
+END
+	"$ICFOLD" verify --icf=all in out >verdict 2>&1
+	check layout/zeros/planted "$(tail -n 1 verdict)" grep -q '^sections: offset: .tbss' verdict
+fi
+
+# --- zeros between code and other contents of one segment, which have room in the file: the hole behind the code ends before them
+cat >between.ld <<'END'
+PHDRS { headers PT_PHDR PHDRS FLAGS(4); all PT_LOAD FILEHDR PHDRS FLAGS(5); stack PT_GNU_STACK FLAGS(6); }
+ENTRY(_start)
+SECTIONS
+{
+	. = 0x400000 + SIZEOF_HEADERS;
+	.text : { *(.text*) } :all
+	.bss : { *(.bss*) }
+	.rodata : { *(.rodata*) }
+	.eh_frame : { KEEP(*(.eh_frame)) }
+	.data : { *(.data*) }
+}
+END
+{
+	grep '__attribute__((noinline)) f' some.c
+	echo 'volatile char zeros[0x5000]; int five = 5;'
+	echo 'void _start(void) { int n = 3;'
+	for i in $(seq 400); do echo "n += f$i(n);"; done
+	echo 'for (int i = 0; i < 0x5000; i++) n += zeros[i] + i; __asm__ volatile("syscall" : : "a"(60), "D"((n + five) & 127)); }'
+} >between.c
+for ld in bfd lld; do
+	try layout/between $ld -O1 -fno-pic -no-pie -nostdlib -static -Wl,-T,between.ld,--emit-relocs between.c || continue
+	was=$(./in; echo $?) is=$(./out; echo $?)
+	check layout/between/$ld/status "$was before, $is" test "$was" = "$is"
+	check layout/between/$ld/cut "the test tests nothing" test "$(readelf -lW out | grep -c ' LOAD ')" = 2
+	check layout/between/$ld/offset "$(in_segments in out) is elsewhere" test -z "$(in_segments in out)"
+done 2>/dev/null
 
 # --- line tables with numbers that libdw has no room for
 cat >wide.c <<'END'

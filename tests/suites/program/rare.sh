@@ -564,4 +564,84 @@ for how in gcc:-O1: gcc:-O2: gcc:-Os:-ffunction-sections gcc:-O1:-ffunction-sect
 	done
 done
 
+# --- XRay's distances in a program without a fixed address: as numbers they are addresses of functions that are removed
+{
+	# Unused functions, and two that fold.
+	echo '#define I(n) __attribute__((noinline)) int idle##n(int x) { for (int i = 0; i < x; i++) x += x > n ? i * n : i; return x; }'
+	printf 'I(%d)\n' $(seq 1000 1400)
+	echo '#define T(n) __attribute__((noinline)) int n(int x) { for (int i = 0; i < x; i++) x += x > 99 ? i * 3 : i; return x * 5; }'
+	echo 'T(twin1) T(twin2)'
+} >idle.c
+cat >sleds.c <<'END'
+#include <stdio.h>
+#define F(n) __attribute__((noinline)) int f##n(int x) { for (int i = 0; i < x; i++) x += x > 9 ? i * 5 : i; return x + n / 10; }
+F(1) F(2) F(11) F(12)
+int twin1(int), twin2(int);
+int main(int n, char **v) { (void)v; return printf("%d %d %d %d %d\n", f1(n), f2(n), f11(n), f12(n), twin1(n) + twin2(n)) < 0; }
+END
+# sled WORD TO FILE OUT: word WORD (0: the sled, 8: the function) of the first record leads to TO, or TO (+N) bytes further.
+sled() {
+	python3 - "$TESTS/mutate" "$@" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from elfbytes import Elf, get, put
+		word, to, path, out = sys.argv[2:]
+		e = Elf(path)
+		d, s = bytearray(e.data), e.section("xray_instr_map")
+		at = s.offset + int(word)
+		value = get(d, at, 8) + int(to) if to[0] == "+" else int(to, 16) - s.addr - int(word)
+		d[at:at + 8] = put(value, 8)
+		open(out, "wb").write(d)
+	END
+}
+# sleds_of FILE: where its records lead to: a place, and a function.
+sleds_of() {
+	python3 - "$TESTS/mutate" "$1" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from elfbytes import Elf, get
+		e = Elf(sys.argv[2])
+		s, functions = e.section("xray_instr_map"), e.functions()
+		for off in range(0, s.size, 32):
+		    ret = []
+		    for at in (off, off + 8):
+		        to = s.addr + at + get(e.data, s.offset + at, 8)
+		        ret += [f"{name}+{to - lo}" for lo, size, name in functions if lo <= to < lo + size] or ["?"]
+		    print(*ret)
+	END
+}
+# xray_seen NAME IN OUT WHY: verify says different, because of WHY.
+xray_seen() {
+	"$ICFOLD" verify --icf=all --gc-functions "$2" "$3" >verdict 2>&1
+	check "$1" "$(tail -n 1 verdict)" grep -q "$4" verdict
+}
+clang=$(command -v clang-19 clang clang-14 | head -n 1)
+if [ -z "$clang" ] || ! have ld.lld; then
+	skip rare/sleds "no clang or no lld"
+elif ! "$clang" -O1 -fPIE -c idle.c 2>log || ! "$clang" -O1 -fPIE -fxray-instrument -fxray-instruction-threshold=1 -c sleds.c 2>log; then
+	skip rare/sleds "$(first_line log)"
+else
+	for relocs in emit-relocs some-relocs no-relocs; do
+		name=rare/sleds/$relocs
+		how=--emit-relocs
+		[ $relocs != no-relocs ] || how=--build-id
+		"$clang" -fuse-ld=lld -pie -Wl,$how idle.o sleds.o -o sleds 2>log || { skip "$name" "$(first_line log)"; continue; }
+		[ $relocs != some-relocs ] || objcopy --remove-section=.relaxray_instr_map sleds
+		"$ICFOLD" -q --allow-growth --icf=all --gc-functions sleds -o sleds.out 2>err || { not_ok "$name" "$(first_line err)"; continue; }
+		"$ICFOLD" verify --icf=all --gc-functions sleds sleds.out >verdict 2>&1
+		check "$name" "$(tail -n 1 verdict)" grep -qx equal verdict
+		check "$name/runs" "$(./sleds.out 2>&1 | head -n 1)" test "$(./sleds)" = "$(./sleds.out 2>&1)"
+		check "$name/map" "$(sleds_of sleds.out | tail -n 1)" test "$(sleds_of sleds)" = "$(sleds_of sleds.out)"
+		for word in 0 8; do
+			sled $word +1 sleds.out sleds.bad
+			xray_seen "$name/planted/$word" sleds sleds.bad 'xray_instr_map'
+		done
+	done
+	# Where no relocation tells it, the record does: a place or a function that is folded.
+	twin=$(nm sleds | awk '$3 == "twin2" { print $1 }')
+	for word in 0 8; do
+		for f in sleds sleds.out; do sled $word "$twin" $f $f.twin; done
+		xray_seen rare/sleds/shared/$word sleds.twin sleds.out.twin "^code addresses in data: list: xray_instr_map+0x$word, of twin.*not shared"
+	done
+fi
 finish
