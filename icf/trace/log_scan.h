@@ -1,7 +1,7 @@
 /* log_scan.h: how the files that recognise stack frames in logs read a line. */
 #ifndef ICF_TRACE_LOG_SCAN_H
 #define ICF_TRACE_LOG_SCAN_H
-#include "icf/trace/log_text.h"
+#include "icf/trace/log_frame.h"
 #include <ctype.h>
 #include <string.h>
 
