@@ -170,6 +170,12 @@ static bool thunk_does(const struct icf_program *prog, const struct icf_options 
 	       (!plan->in_place || (row_lasts(prog, u, kept) && !is_thunk(prog, u)));
 }
 
+/* Somebody may know U by the address of a place in it. */
+static bool is_known_by_label(const struct icf_options *opt, const struct icf_unit *u)
+{
+	return opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_LABEL);
+}
+
 struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,
 				  struct icf_plan *plan)
 {
@@ -205,8 +211,9 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 		if (count[c] < 2)
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
-			if (icf_needs_thunk(plan->in_place, opt, u) &&
-			    !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]]))
+			if (is_known_by_label(opt, u) ||
+			    (icf_needs_thunk(plan->in_place, opt, u) &&
+			     !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]])))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];

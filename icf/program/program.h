@@ -102,6 +102,9 @@ struct icf_unit {
 	       */
 #define ICF_UNIT_SLOT    262144 /* a virtual table holds its address */
 #define ICF_UNIT_GUARDED 524288 /* that, and code takes its address: to compare the two */
+#define ICF_UNIT_LABEL                                                                         \
+	1048576 /* it computes the address of a place behind its start, and does not go there: \
+		   somebody else gets to know it */
 #define ICF_UNIT_PADDED                                                                          \
 	131072 /* pinned, and the padding behind it stays, byte for byte: something may enter it \
 		*/

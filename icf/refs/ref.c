@@ -39,6 +39,7 @@ struct decoding {
 	size_t r, r_end;     /* the relocations that are left */
 	bool halves;         /* some of the references are high halves */
 	bool jumps;          /* it jumps indirectly */
+	bool label;          /* it computes the address of a place in it */
 	struct icf_trace *t; /* gets the instructions; NULL: nobody needs them */
 };
 
@@ -108,6 +109,8 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 	bool here = in->kind == ELFRW_INSN_CALL && in->target == u->start + pos + in->len;
 	if (inside && (here || !branch) && !half && !reads_literal(d, in))
 		u->flags |= ICF_UNIT_DATA_READ;
+	d->label |= inside && !half && (in->flags & ELFRW_INSN_LEA) && in->target != u->start &&
+		    icf_data_end(d->prog, in->target) == in->target;
 	if (inside && !half && (branch || in->target != u->start))
 		return NULL;
 	d->halves |= half;
@@ -283,7 +286,7 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	u->ref = (uint32_t)d.c->ref.len;
 	u->n_ref = 0;
 	u->flags &= ~(uint32_t)(ICF_UNIT_FALLS | ICF_UNIT_CALLS | ICF_UNIT_ENDBR |
-				ICF_UNIT_DATA_READ | ICF_UNIT_PLAIN);
+				ICF_UNIT_DATA_READ | ICF_UNIT_PLAIN | ICF_UNIT_LABEL);
 	if (u->kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	if (u->end - u->start > UINT32_MAX) {
@@ -303,6 +306,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	if (u->flags & ICF_UNIT_POOL)
 		mark_literals(&d);
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
+	if (d.label && !d.jumps)
+		u->flags |= ICF_UNIT_LABEL;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
 		u->flags |= ICF_UNIT_FALLS;

@@ -186,6 +186,8 @@ static void check_told(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	struct icf_vref r = { .insn = pos, .off = pos, .form = form, .target = to };
 	r.found = high ? out | (now & rest) : (now & ~rest) | out;
 	at->loads = !high && (x->in.flags & ELFRW_INSN_MEM);
+	at->label |= !high && !at->loads && to != at->u->old && to - at->u->old < at->size &&
+		     !icf_vcode_literals(at, to);
 	icf_vcode_ref(at, r);
 	if (at->loads)
 		at->sum = icf_vcode_loaded(at, pos, to);
@@ -239,6 +241,8 @@ static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct
 		h->last = pos;
 	at->own |= r.target - at->u->old <= at->size;
 	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
+	at->label |= !at->loads && r.target != at->u->old && r.target - at->u->old < at->size &&
+		     !icf_vcode_literals(at, r.target);
 	at->sum = at->loads ? icf_vcode_loaded(at, pos, r.target) : r.target;
 	icf_vcode_ref(at, r);
 	at->loads = false;

@@ -66,6 +66,7 @@ struct icf_vcode_at {
 	uint64_t wrong;
 	uint64_t called;      /* the target of the last call that was read; 0: not known */
 	bool by_pointer;      /* that call goes through a register, or memory it points to */
+	bool label;           /* it computes the address of a place behind its start */
 	uint64_t sum;         /* what the current instruction computes from two halves, or 0 */
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
 	uint64_t here;        /* the last instruction called this one, the next; or 0 */

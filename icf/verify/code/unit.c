@@ -220,6 +220,7 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		icf_vcode_ref(at, r);
 	}
 	bool literal = icf_vcode_literals(at, in->target) != 0;
+	at->label |= inside && off && !branch && !at->loads && !literal;
 	if (inside && at->loads && !v->claim.inferred && !literal)
 		check_read(at, pos, off);
 	if (literal)
@@ -395,6 +396,11 @@ static void check_code(struct icf_vcode_at *at, struct icf_vunit *u)
 		icf_v_check_based(v, &part->log, &part->named);
 	}
 	check_fall(at, last);
+	/* Whoever gets the address of a place in it may know it by that. */
+	if (at->label && !u->computes && !at->alias && (u->flags & ICF_V_FOLDED) &&
+	    v->opt->mode == ICF_VERIFY_SAFE)
+		icf_vcode_bad(at, ICF_VC_OBSERVED, "place in it, whose address it tells others", 0,
+			      u->old, u->body);
 }
 
 /* Compares unit I, or an assumed equal: U with another place. */

@@ -186,6 +186,53 @@ for flag in -Wl,--emit-relocs -no-pie; do
 	check mutant/patched "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep -c ': place: ' log)" -gt 1
 done
 
+# A function that tells others where it is, by the address of a label in it: two equal ones tell different addresses.  GCC and clang
+# keep the label where they do not optimise.
+cat >label.c <<'END'
+#include <stdio.h>
+#define HERE ({ __label__ here; here: &&here; })
+static void *seen[8];
+static int n;
+__attribute__((noinline)) int id_of(void *key)
+{
+	for (int i = 0; i < n; i++)
+		if (seen[i] == key)
+			return i;
+	seen[n] = key;
+	return n++;
+}
+__attribute__((noinline)) int lock_a(int v) { return id_of(HERE) * 10 + v % 7; }
+__attribute__((noinline)) int lock_b(int v) { return id_of(HERE) * 10 + v % 7; }
+__attribute__((noinline)) int same_a(int v) { return id_of(seen) * 10 + v % 9 + printf("%d\n", v) * v; }
+__attribute__((noinline)) int same_b(int v) { return id_of(seen) * 10 + v % 9 + printf("%d\n", v) * v; }
+int main(void)
+{
+	int a = lock_a(1), b = lock_b(1);
+	printf("%d %d\n", a, b);
+	return (same_a(2) + same_b(2)) & 1;
+}
+END
+for cc in gcc clang; do
+	have $cc || { skip "kin/label/$cc" "no $cc"; continue; }
+	for ld in bfd gold lld; do
+		for relocs in emit-relocs build-id; do
+			name=kin/label/$cc/$ld/$relocs
+			$cc -O0 -fPIE -pie "-fuse-ld=$ld" -Wl,--$relocs label.c -o label 2>log || { skip "$name" "does not build: $(first_line log)"; continue; }
+			run_program want pie ./label
+			"$ICFOLD" -q --allow-growth label -o label.out 2>log || { not_ok "$name" "$(first_line log)"; continue; }
+			run_program have pie ./label.out
+			check "$name" "$(diff want have | sed -n 2,3p | tr '\n' ' ')" cmp -s want have
+			check "$name/folds" "nothing is folded" test "$("$ICFOLD" dump --groups label.out 2>/dev/null | grep -c folded)" -gt 0
+			"$ICFOLD" verify label label.out >log 2>&1
+			check "$name/verify" "$(grep ': ' log | head -n 1)" test $? = 0
+			# What `all` makes of it is not what `safe` promises.
+			"$ICFOLD" -q --allow-growth --icf=all label -o label.all 2>log
+			"$ICFOLD" verify label label.all >log 2>&1
+			check "mutant/label/$cc/$ld/$relocs" "verify calls it equal" grep -q 'address it tells others' log
+		done
+	done
+done
+
 x86_only kin/empty-frame
 # A function without bytes has the address and the unwind description of another function.
 cat >empty.s <<'END'
