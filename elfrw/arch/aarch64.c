@@ -450,6 +450,9 @@ const struct elfrw_arch elfrw_arch_aarch64 = {
 	.address_form = address_form,
 	.needs_relocs = true,
 	.function_align = 16,
+	/* Arm ARM D1.3.1, "Exception vectors", VBAR_EL1. */
+	.vectors_align = 2048,
+	.vectors_step = 128,
 	.max_padding = 11,
 	.inner_align = 8,
 	.start_align = 64,

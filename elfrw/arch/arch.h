@@ -155,6 +155,9 @@ struct elfrw_arch {
 	 * it connects moves as one block. */
 	uint64_t near_reach;
 	unsigned function_align; /* what compilers use: 16 */
+	/* A table of exception vectors has this alignment, and an entry of code at each step; 0:
+	 * the machine has none. */
+	unsigned vectors_align, vectors_step;
 	/* They do so only where this takes at most max_padding bytes; elsewhere a function that
 	 * moves keeps its address modulo inner_align, which is what they use inside of functions.
 	 * inner_align 0: they always do so. */

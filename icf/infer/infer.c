@@ -77,6 +77,7 @@ static void judge_outside(struct icf_program *prog)
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
 	icf_infer_absolute(prog);
+	ELFRW_TRY(icf_infer_places(prog));
 	if (!prog->inferred) {
 		ELFRW_TRY(judge_gaps(prog, threads));
 		ELFRW_TRY(icf_infer_arithmetic(prog, threads));

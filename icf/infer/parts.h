@@ -165,6 +165,9 @@ struct elfrw_err *icf_infer_sums(struct icf_program *prog, unsigned threads);
  * something else, nothing may move. */
 struct elfrw_err *icf_infer_arithmetic(struct icf_program *prog, unsigned threads);
 
+/* place.c: nothing moves, or some functions do not, where others know the program's places. */
+struct elfrw_err *icf_infer_places(struct icf_program *prog);
+
 /* fixed.c: the same question for a file with fixed addresses, where nothing moves: which functions
  * may be entered in the middle?  Makes units opaque that may hold data, and sets ICF_UNIT_INNER. */
 struct elfrw_err *icf_infer_fixed(struct icf_program *prog, unsigned threads);

@@ -214,6 +214,18 @@ static bool is_usual(const char *name)
  * to another place or process, to unmap it, to know it by its bounds.  A branch out of it to a copy
  * elsewhere would break that; linkers do not fold over sections either.  The largest section is the
  * program's code, whatever its name. */
+/* How far from where it runs section E is loaded (its segment's physical address, if it has one).
+ */
+static uint64_t load_shift(const struct elfrw_image *img, const struct icf_exec *e)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type == PT_LOAD && ph->p_paddr && e->start - ph->p_vaddr < ph->p_memsz)
+			return ph->p_paddr - ph->p_vaddr;
+	}
+	return 0;
+}
+
 static void find_delimited(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
@@ -225,7 +237,9 @@ static void find_delimited(struct icf_program *prog)
 		struct icf_exec *e = &prog->exec.data[k];
 		const char *name = img->section[e->shndx].name;
 		e->named = strcmp(name, ".text") != 0 && name[0] != '.';
-		e->apart = e->named || (e != most && !is_usual(name));
+		/* Code that is copied before it runs is not there before. */
+		e->apart = e->named || (e != most && !is_usual(name)) ||
+			   load_shift(img, e) != load_shift(img, most);
 	}
 }
 

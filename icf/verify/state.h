@@ -297,6 +297,7 @@ struct elfrw_err *icf_v_check_dynamic(
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v); /* unwind/unwind.c */
 struct elfrw_err *icf_v_check_symbols(const struct icf_vclaim *c,
 				      struct icf_vlog *log);                /* symbols.c */
+void icf_v_check_places(const struct icf_vclaim *c, struct icf_vlog *log);  /* file/place.c */
 void icf_v_check_lookups(const struct icf_vclaim *c, struct icf_vlog *log); /* lookup.c */
 struct elfrw_err *icf_v_bound(
 	const struct elfrw_image *img); /* verify/debug/bound.c: an error if names would take the

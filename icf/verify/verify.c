@@ -109,6 +109,7 @@ static struct elfrw_err *check_tables(struct icf_v *v)
 	STEP(icf_v_check_unwind(v));
 	STEP(icf_v_check_symbols(&v->claim, &v->log));
 	icf_v_check_lookups(&v->claim, &v->log);
+	icf_v_check_places(&v->claim, &v->log);
 	STEP(icf_v_check_note(v));
 	STEP(icf_v_check_relocs(&v->claim, &v->words, &v->log));
 	STEP(icf_v_check_file(&v->claim, &v->log));

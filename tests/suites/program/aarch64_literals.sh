@@ -30,6 +30,16 @@ while read -r name flags; do
 			run_both "$name.$opt.$ld" all
 			# gold misplaces relocations; mold puts stubs behind the literals, and marks them as data.
 			case $ld in gold | mold) continue ;; esac
+			# The address of a page may have no low half: what has it at a page's start stays.
+			if readelf -rW "$name.$opt.$ld" | python3 -c 'import sys
+for line in sys.stdin:
+    x = line.split()
+    if "PG_HI21" in line and x[4] == ".text" and (int(x[3], 16) + int(x[6], 16)) % 4096 == 0:
+        sys.exit(0)
+sys.exit(1)'; then
+				skip "$name.$opt.$ld/folds" "a literal begins a page"
+				continue
+			fi
 			check "$name.$opt.$ld/folds" "$(all_folded "$name.$opt.$ld.all")" twins "$name.$opt.$ld.all" sum guarded cases pointer
 		done
 	done
