@@ -400,7 +400,7 @@ static void check_bodies(const struct icf_vclaim *c, struct icf_vlog *log,
 /* Does X of .symtab name code that was removed?  The name goes with the code. */
 static bool is_removed(const struct icf_vclaim *c, const Elf64_Sym *x)
 {
-	return names_code(x) && icf_v_exec_of(c, x->st_shndx) &&
+	return names_code(x) && icf_v_exec_of(c, stands_in(c, x, false)) &&
 	       icf_v_removed(c, icf_v_find(c, x->st_value));
 }
 
