@@ -79,7 +79,7 @@ static bool labels(const struct icf_vclaim *c, const struct places *function, st
 			    !elfrw_reloc_symbol(&c->in, c->in.symtab, &r, &sym))
 				continue;
 			const struct icf_vexec *e =
-				icf_v_exec_of(c, elfrw_image_symbol_section(&c->in, &sym, false));
+				icf_v_exec_of(c, icf_v_stands_in(c, &sym, false));
 			if (delimits(c, function, &sym, e) &&
 			    (!add(ret, sym.st_value) ||
 			     (sym.st_value != e->old_end && !add(inside, sym.st_value))))
