@@ -111,13 +111,16 @@ static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 		if (ph->p_align & (ph->p_align - 1))
 			return elfrw_error_at(
 				NULL, at, "segment %u has an alignment that is no power of two", i);
-		if (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
+		/* GNU ld writes an empty segment for a program header that holds nothing. */
+		if (ph->p_align > 1 && ph->p_memsz &&
+		    ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
 			return elfrw_error_at(
 				NULL, at, "segment %u: offset and address differ modulo alignment",
 				i);
 		if (ph->p_vaddr < last_end)
-			return elfrw_error_at(NULL, at,
-					      "loadable segments overlap or are not in order");
+			return elfrw_error_at(
+				NULL, at,
+				"loadable segments overlap, or their headers are not in the order of their addresses");
 		last_end = ph->p_vaddr + ph->p_memsz;
 	}
 	return NULL;

@@ -37,6 +37,9 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 		"folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32
 		" with a thunk\n",
 		run->plan.n_folded, c.functions, run->plan.n_groups, run->plan.n_thunks);
+	const char *why = icf_all_writable_text(&run->prog);
+	if (why)
+		fprintf(f, "%s\n", why);
 	if (run->plan.n_removed)
 		fprintf(f, "removed %" PRIu32 " functions that nothing uses, %" PRIu64 " bytes\n",
 			run->plan.n_removed, run->plan.removed_bytes);

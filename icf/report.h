@@ -4,7 +4,7 @@
 #include "icf/pipeline.h"
 #include <stdio.h>
 
-void icf_report_summary(FILE *f, const struct icf_run *run); /* three lines */
+void icf_report_summary(FILE *f, const struct icf_run *run); /* a few lines */
 void icf_report_stats(FILE *f, const struct icf_run *run, bool json);
 void icf_report_folds(FILE *f, const struct icf_run *run);   /* --print-icf-sections */
 void icf_report_removed(FILE *f, const struct icf_run *run); /* --print-gc-functions */

@@ -62,6 +62,14 @@ static struct elfrw_err *plan_both(struct icf_audit *a, struct icf_options *opt)
 	return err;
 }
 
+static bool has_function_symbols(const struct icf_program *prog)
+{
+	for (size_t i = 0; i < prog->sym.len; i++)
+		if (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC)
+			return true;
+	return false;
+}
+
 static void measure(struct icf_audit *a)
 {
 	for (size_t e = 0; e < a->run.prog.exec.len; e++) {
@@ -76,6 +84,9 @@ static void measure(struct icf_audit *a)
 		a->functions += u->kind == ICF_UNIT_FUNC;
 		a->by_address &= u->sym == ICF_NONE || !(u->flags & ICF_UNIT_FUNC_SYMBOL);
 	}
+	/* Code that stays as it is is not cut into functions, whatever names it has. */
+	if (!a->functions && has_function_symbols(&a->run.prog))
+		a->by_address = false;
 }
 
 /* What follows icf_run_look(). */

@@ -391,6 +391,7 @@ static struct elfrw_err *put_data(FILE *f, void *ctx)
 	fprintf(p->f, ",\"mode\":\"%s\"", p->opt->mode == ICF_AUDIT_ALL ? "all" : "safe");
 	fprintf(p->f, ",\"in_place\":%s,\"by_address\":%s", a->in_place ? "true" : "false",
 		a->by_address ? "true" : "false");
+	fprintf(p->f, ",\"writable\":%s", icf_all_writable_text(&a->run.prog) ? "true" : "false");
 	fprintf(p->f, ",\"from_debug\":%" PRIu32 ",\"from_symbols\":%" PRIu32, a->from_debug,
 		a->from_symbols);
 	fprintf(p->f, ",\"functions\":%" PRIu32 ",\"text\":%" PRIu64 ",\"code\":%" PRIu64,

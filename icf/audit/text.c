@@ -26,12 +26,17 @@ static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audi
 			"); folded functions become holes, and thunks\n",
 			a->run.prog.loose ? a->run.prog.loose : "as was asked for",
 			a->run.prog.loose_at);
+	const char *why = icf_all_writable_text(&a->run.prog);
+	if (why)
+		fprintf(f, "writable: %s\n", why);
 	if (a->by_address)
 		fputs("names: none; functions are given by their addresses (bounds from .eh_frame)\n",
 		      f);
 	fputs("sources: ", f);
 	if (opt->no_sources)
 		fputs("not read\n", f);
+	else if (!a->functions)
+		fputs("none: there are no functions to name the sources of\n", f);
 	else if (!a->from_debug && !a->from_symbols)
 		fputs("not known (no debug information, no file symbols)\n", f);
 	else {

@@ -410,6 +410,8 @@ void icf_make_opaque(struct icf_unit *u);
 
 /* Text of a reason, for people. */
 const char *icf_reason_text(enum icf_reason reason);
+/* For people: the reason, if all code stays as it is since the program may write to it; or NULL. */
+const char *icf_all_writable_text(const struct icf_program *prog);
 /* The name of a reason in JSON and CSV; these names never change. */
 const char *icf_reason_key(enum icf_reason reason);
 

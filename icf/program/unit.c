@@ -562,3 +562,15 @@ void icf_program_deinit(struct icf_program *prog)
 	free(prog->fde_unit);
 	elfrw_blocks_deinit(&prog->blocks);
 }
+
+const char *icf_all_writable_text(const struct icf_program *prog)
+{
+	uint64_t writable = 0, other = 0;
+	for (size_t e = 0; e < prog->exec.len; e++) {
+		const struct icf_exec *x = &prog->exec.data[e];
+		*(x->writable ? &writable : &other) += x->end - x->start;
+	}
+	return writable && !other
+		       ? "all code is in sections or segments that the program may write to: it stays as it is"
+		       : NULL;
+}

@@ -43,12 +43,12 @@ static bool functions(const struct icf_vclaim *c, struct places *ret)
 	return true;
 }
 
+/* E: the code that SYM stands in, or at whose end. */
 static bool delimits(const struct icf_vclaim *c, const struct places *function,
-		     const Elf64_Sym *sym)
+		     const Elf64_Sym *sym, const struct icf_vexec *e)
 {
 	uint64_t va = sym->st_value;
-	if (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size ||
-	    !icf_v_exec_of(c, sym->st_shndx))
+	if (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size || !e)
 		return false;
 	uint32_t u = icf_v_find(c, va);
 	size_t i = LOWER_BOUND(0, function->v.len, mid, function->v.data[mid] < va);
@@ -61,7 +61,9 @@ static bool delimits(const struct icf_vclaim *c, const struct places *function,
 	       icf_v_is_padding(c, &c->exec.data[c->unit.data[u].exec], va, function->v.data[i]);
 }
 
-static bool labels(const struct icf_vclaim *c, const struct places *function, struct places *ret)
+/* INSIDE: those that are not just the end of their section. */
+static bool labels(const struct icf_vclaim *c, const struct places *function, struct places *ret,
+		   struct places *inside)
 {
 	for (uint32_t i = 1; i < c->in.n_sections; i++) {
 		const struct elfrw_section *s = &c->in.section[i];
@@ -73,13 +75,19 @@ static bool labels(const struct icf_vclaim *c, const struct places *function, st
 			Elf64_Rela r;
 			Elf64_Sym sym;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			if (!c->in.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call &&
-			    elfrw_reloc_symbol(&c->in, c->in.symtab, &r, &sym) &&
-			    delimits(c, function, &sym) && !add(ret, sym.st_value))
+			if (c->in.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call ||
+			    !elfrw_reloc_symbol(&c->in, c->in.symtab, &r, &sym))
+				continue;
+			const struct icf_vexec *e =
+				icf_v_exec_of(c, icf_v_stands_in(c, &sym, false));
+			if (delimits(c, function, &sym, e) &&
+			    (!add(ret, sym.st_value) ||
+			     (sym.st_value != e->old_end && !add(inside, sym.st_value))))
 				return false;
 		}
 	}
 	sort(ret);
+	sort(inside);
 	return true;
 }
 
@@ -139,7 +147,8 @@ static bool check_thunks(const struct icf_vclaim *c, struct icf_vlog *log,
 	return true;
 }
 
-/* A program may walk through the code between two labels. */
+/* A program may walk through the code between two labels.  A label at the end of a section is only
+ * the end of a walk: it needs another label to begin at. */
 static void check_removed(const struct icf_vclaim *c, struct icf_vlog *log,
 			  const struct places *label)
 {
@@ -148,7 +157,7 @@ static void check_removed(const struct icf_vclaim *c, struct icf_vlog *log,
 		for (uint32_t u = 0; u < c->unit.len; u++) {
 			const struct icf_vexec *e = &c->exec.data[c->unit.data[u].exec];
 			if (icf_v_removed(c, u) && label->v.data[i] >= e->old &&
-			    label->v.data[i] <= e->old_end)
+			    label->v.data[i] < e->old_end)
 				icf_vlog_bad(
 					log, ICF_VC_REMOVED,
 					"removed: %s (0x%llx): expected a function, found it in code with a label at 0x%llx",
@@ -159,14 +168,15 @@ static void check_removed(const struct icf_vclaim *c, struct icf_vlog *log,
 
 struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	struct places function = { 0 }, label = { 0 };
+	struct places function = { 0 }, label = { 0 }, inside = { 0 };
 	bool removed = c->n_removed;
 	bool ok = !c->in.symtab || (!c->n_thunk && !removed) ||
-		  (functions(c, &function) && labels(c, &function, &label) &&
+		  (functions(c, &function) && labels(c, &function, &label, &inside) &&
 		   (!label.v.len || check_thunks(c, log, &label)));
 	if (removed)
-		check_removed(c, log, &label);
+		check_removed(c, log, &inside);
 	VEC_FREE(&function.v);
 	VEC_FREE(&label.v);
+	VEC_FREE(&inside.v);
 	return ok ? NULL : &elfrw_err_nomem;
 }

@@ -296,7 +296,9 @@ struct elfrw_err *icf_v_check_dynamic(
 	struct icf_vlog *log); /* verify/data/dynamic.c: dynamic relocations, .dynamic, entry */
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v); /* unwind/unwind.c */
 struct elfrw_err *icf_v_check_symbols(const struct icf_vclaim *c,
-				      struct icf_vlog *log);                /* symbols.c */
+				      struct icf_vlog *log); /* symbols.c */
+/* symbols.c: the section of S of IN; DYNAMIC: S is of .dynsym. */
+uint32_t icf_v_stands_in(const struct icf_vclaim *c, const Elf64_Sym *s, bool dynamic);
 void icf_v_check_places(const struct icf_vclaim *c, struct icf_vlog *log);  /* file/place.c */
 void icf_v_check_lookups(const struct icf_vclaim *c, struct icf_vlog *log); /* lookup.c */
 struct elfrw_err *icf_v_bound(

@@ -133,10 +133,9 @@ static bool touches(const Elf64_Shdr *sh, uint64_t addr)
 	       addr - sh->sh_addr <= sh->sh_size;
 }
 
-/* The section of S of IN.  Its number says it, except that numbers in .dynsym may be those of an
- * older file.  Then the address decides, unless it is a place in the bytes of an unloaded
- * section. */
-static uint32_t stands_in(const struct icf_vclaim *c, const Elf64_Sym *s, bool dynamic)
+/* The number says it, except that numbers in .dynsym may be those of an older file.  Then the
+ * address decides, unless it is a place in the bytes of an unloaded section. */
+uint32_t icf_v_stands_in(const struct icf_vclaim *c, const Elf64_Sym *s, bool dynamic)
 {
 	uint32_t n = s->st_shndx;
 	unsigned type = ELF64_ST_TYPE(s->st_info);
@@ -276,7 +275,7 @@ static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const 
 			w.lo = w.hi = to;
 		return w;
 	}
-	uint32_t shndx = stands_in(c, s, t->dynamic);
+	uint32_t shndx = icf_v_stands_in(c, s, t->dynamic);
 	const struct icf_vexec *e = icf_v_exec_of(c, shndx);
 	if (e) {
 		want_code(c, e, s, t, &w);
@@ -400,7 +399,7 @@ static void check_bodies(const struct icf_vclaim *c, struct icf_vlog *log,
 /* Does X of .symtab name code that was removed?  The name goes with the code. */
 static bool is_removed(const struct icf_vclaim *c, const Elf64_Sym *x)
 {
-	return names_code(x) && icf_v_exec_of(c, x->st_shndx) &&
+	return names_code(x) && icf_v_exec_of(c, icf_v_stands_in(c, x, false)) &&
 	       icf_v_removed(c, icf_v_find(c, x->st_value));
 }
 

@@ -89,6 +89,7 @@ function showHead() {
 	$("about").textContent = about;
 	const notice = [];
 	if (D.in_place) notice.push("Nothing may move in this program, as it was linked: folded functions leave holes, and .text keeps its size.");
+	if (D.writable) notice.push("All code is in sections or segments that the program may write to: it stays as it is.");
 	if (D.by_address) notice.push("The file has no function names: functions are given by their addresses.");
 	if (D.filter) notice.push("Tables are about functions that match " + D.filter + "; the map shows all.");
 	$("notice").textContent = notice.join(" ");

@@ -16,6 +16,58 @@ const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, 
 	return NULL;
 }
 
+static bool is_empty(const Elf64_Phdr *ph)
+{
+	return ph->p_type == PT_LOAD && !ph->p_memsz && !ph->p_filesz;
+}
+
+/* The loaded segment of IMG that holds nothing, as PH does, and says the same; or NULL. */
+static const Elf64_Phdr *empty_like(const struct elfrw_image *img, const Elf64_Phdr *ph)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *x = &img->phdr[p];
+		if (is_empty(x) && x->p_vaddr == ph->p_vaddr && x->p_paddr == ph->p_paddr &&
+		    x->p_flags == ph->p_flags && x->p_align == ph->p_align)
+			return x;
+	}
+	return NULL;
+}
+
+/* The segment of IN that the loaded segment PH of OUT was; NULL only if IN loads nothing. */
+static const Elf64_Phdr *old_load(const struct icf_vclaim *c, const Elf64_Phdr *ph)
+{
+	const Elf64_Phdr *x = is_empty(ph) ? empty_like(&c->in, ph) : NULL;
+	if (!x)
+		x = icf_vfile_load_at(&c->in, ph->p_vaddr, 0);
+	for (uint32_t i = 0; i < c->in.n_phdrs && !x; i++)
+		if (c->in.phdr[i].p_type == PT_LOAD)
+			x = &c->in.phdr[i];
+	return x;
+}
+
+/* Segments that hold nothing are those of IN: a linker script may name them in PHDRS, and what
+ * copies a program to its place may count segments. */
+static void check_empty(const struct icf_vclaim *c, struct icf_vlog *log)
+{
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		const Elf64_Phdr *x = &c->in.phdr[p];
+		if (is_empty(x) && !empty_like(&c->out, x))
+			icf_vlog_bad(
+				log, ICF_VC_SEGMENT,
+				"empty: segment %u of the input at 0x%llx: expected the same, found none",
+				p, ICF_VX(x->p_vaddr));
+	}
+	for (uint32_t p = 0; p < c->out.n_phdrs; p++) {
+		const Elf64_Phdr *y = &c->out.phdr[p];
+		if (is_empty(y) && !empty_like(&c->in, y) &&
+		    !icf_vfile_load_at(&c->in, y->p_vaddr, 0))
+			icf_vlog_bad(
+				log, ICF_VC_SEGMENT,
+				"empty: segment %u at 0x%llx: expected the same in the input, found none",
+				p, ICF_VX(y->p_vaddr));
+	}
+}
+
 /* Does a loaded segment of OUT end with a section, or where a segment of IN does? */
 static bool ends_known(const struct icf_vclaim *c, uint64_t va, bool zeros)
 {
@@ -38,10 +90,7 @@ static bool ends_known(const struct icf_vclaim *c, uint64_t va, bool zeros)
 static void check_load(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t p,
 		       const Elf64_Phdr *ph)
 {
-	const Elf64_Phdr *x = icf_vfile_load_at(&c->in, ph->p_vaddr, 0);
-	for (uint32_t i = 0; i < c->in.n_phdrs && !x; i++)
-		if (c->in.phdr[i].p_type == PT_LOAD)
-			x = &c->in.phdr[i];
+	const Elf64_Phdr *x = old_load(c, ph);
 	if (!x)
 		return;
 	if (ph->p_paddr - ph->p_vaddr != x->p_paddr - x->p_vaddr)
@@ -68,9 +117,12 @@ static void check_load(const struct icf_vclaim *c, struct icf_vlog *log, uint32_
 static void check_offset(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t p,
 			 const Elf64_Phdr *ph)
 {
-	uint64_t page = elfrw_image_page(&c->in);
-	/* Pages are mapped even if less is asked for (ld -N). */
-	uint64_t align = ph->p_align > page ? ph->p_align : page;
+	const Elf64_Phdr *x = old_load(c, ph);
+	uint64_t page = elfrw_image_page(&c->in), align = ph->p_align ? ph->p_align : 1;
+	/* Pages are mapped even if less is asked for (ld -N).  A segment that could not be mapped
+	 * (ld -n, for what copies a program to its place) need not become one that can. */
+	if (align < page && (!x || (x->p_vaddr - x->p_offset) % page == 0))
+		align = page;
 	log->checked[ICF_VC_SEGMENT]++;
 	if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)))
 		icf_vlog_bad(
@@ -99,8 +151,7 @@ static void check_after(const struct icf_vclaim *c, struct icf_vlog *log, uint32
 			     "overlap: segment %u: expected 0x%llx or later, found 0x%llx", p,
 			     ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
 	/* One page of memory cannot come from two places in the file. */
-	else if (prev->p_memsz &&
-		 (ph->p_vaddr & ~(page - 1)) <
+	else if ((ph->p_vaddr & ~(page - 1)) <
 			 elfrw_align_up(prev->p_vaddr + prev->p_memsz, page) &&
 		 (ph->p_flags != prev->p_flags ||
 		  ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
@@ -233,10 +284,13 @@ void icf_vfile_loads(const struct icf_vclaim *c, struct icf_vlog *log)
 		if (ph->p_type != PT_LOAD)
 			continue;
 		check_offset(c, log, p, ph);
-		if (prev)
+		/* What is empty takes no room. */
+		if (prev && !is_empty(ph))
 			check_after(c, log, p, prev, ph);
-		prev = ph;
+		if (!is_empty(ph))
+			prev = ph;
 		check_load(c, log, p, ph);
 	}
+	check_empty(c, log);
 	check_loaded_sections(c, log);
 }

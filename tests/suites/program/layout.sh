@@ -192,6 +192,60 @@ for ld in bfd lld; do
 	check layout/between/$ld/offset "$(in_segments in out) is elsewhere" test -z "$(in_segments in out)"
 done 2>/dev/null
 
+# --- firmware: a segment that holds nothing, in the page of another and with its own physical address; segments that no loader could
+# map, aligned as they ask (ld -n)
+cat >firm.ld <<'END'
+PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); bss PT_LOAD FLAGS(6); }
+ENTRY(_start)
+MEMORY { rom (rx) : ORIGIN = 0x400000, LENGTH = 1M  ram (rwx) : ORIGIN = 0x600000, LENGTH = 1M }
+SECTIONS
+{
+	.text : { *(.text*) . = ALIGN(8); } >rom :text
+	.data : { *(.data*) } >ram AT>rom :data
+	.bss : { *(.bss*) } >ram AT>rom :bss
+	/DISCARD/ : { *(.eh_frame) *(.comment) *(.note*) }
+}
+END
+{ grep '__attribute__((noinline)) f' some.c; echo 'int five = 5; void _start(void) { int n = 3;'; } >firm.c
+for i in $(seq 400); do echo "n += f$i(n);"; done >>firm.c
+echo '__asm__ volatile("syscall" : : "a"(60), "D"((n + five) & 127)); }' >>firm.c
+# planted NAME FIELD VALUE WHAT: VALUE is added to the field at FIELD of the last loaded segment of ./out; verify has to say WHAT.
+planted() {
+	python3 - out mutant "$2" "$3" <<-'END'
+		import struct, sys
+		b = bytearray(open(sys.argv[1], "rb").read())
+		field, value = int(sys.argv[3]), int(sys.argv[4])
+		off, n = struct.unpack_from("<Q", b, 32)[0], struct.unpack_from("<H", b, 56)[0]
+		at = max(off + 56 * i for i in range(n) if struct.unpack_from("<I", b, off + 56 * i)[0] == 1) + field
+		struct.pack_into("<Q", b, at, struct.unpack_from("<Q", b, at)[0] + value)
+		open(sys.argv[2], "wb").write(b)
+	END
+	"$ICFOLD" verify --icf=all in mutant >verdict 2>&1
+	check "$1" "$(tail -n 1 verdict)" grep -q "$4" verdict
+}
+for how in empty nmagic; do
+	flags=
+	[ $how = empty ] || flags=-n
+	{ [ $how = empty ] || echo 'int room[9];'; cat firm.c; } >firm.$how.c
+	gcc -O1 -fno-pic -no-pie -nostdlib -static $flags -Wl,-T,firm.ld,--emit-relocs,--build-id=none firm.$how.c -o in 2>log ||
+		{ skip layout/firmware/$how "$(first_line log)"; continue; }
+	fold layout/firmware/$how in out --icf=all --allow-growth
+	check layout/firmware/$how/folds "nothing folds" grep -q . <("$ICFOLD" dump --groups out | grep folded)
+	case $how in
+	empty)
+		check layout/firmware/empty/is "it is not" test "$(readelf -lW in | awk '$1 == "LOAD" && $6 == "0x000000"' | wc -l)" = 1
+		was=$(./in; echo $?) is=$(./out; echo $?)
+		check layout/firmware/empty/runs "$was before, $is" test "$was" = "$is"
+		planted layout/firmware/empty/physical 24 8 'physical address: segment\|empty: segment'
+		planted layout/firmware/empty/place 16 4096 'empty: segment'
+		;;
+	nmagic)
+		check layout/firmware/nmagic/is "pages" test "$(alignments in | tail -n 1)" != 0x1000
+		planted layout/firmware/nmagic/offset 8 1 'offset and address differ modulo alignment'
+		;;
+	esac
+done 2>/dev/null
+
 # --- line tables with numbers that libdw has no room for
 cat >wide.c <<'END'
 #include <stdio.h>

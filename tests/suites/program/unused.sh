@@ -397,6 +397,40 @@ for p in cases labels padded coded; do
 done
 lost=$(names coded.out | grep dead_ | tr '\n' ' ')
 check unused/coded/gone "still there: $lost" test -z "$lost"
+# A label at the end of a section, where the next one may begin, delimits nothing alone.  With another one in front of the section, the
+# program may walk through the code.
+cat >ends.c <<'C'
+extern const char text_from[], text_to[];
+__attribute__((noinline, used)) int dead_first(int a) { return a * 7 + (a >> 3); }
+__attribute__((noinline, used)) int live(int a) { return a * 9 + (a >> 5); }
+__attribute__((noinline, used, section(".more"))) int live_behind(int a) { return a * 13 + (a >> 4); }
+__attribute__((noinline, used, section(".more"))) int dead_behind(int a) { return a * 11 + (a >> 2); }
+void _start(void) {
+	long s = live_behind(live((long)text_to & 1));
+#ifdef WALK
+	for (const volatile char *p = text_from; p < text_to; p++) s += *p;
+#endif
+	__asm__ volatile("syscall" : : "a"(60L), "D"(s & 127));
+}
+C
+for side in outside end from; do
+	inner='text_to = .;' outer='' walk=''
+	[ $side != outside ] || inner='' outer='text_to = .;'
+	[ $side != from ] || walk=-DWALK
+	echo "ENTRY(_start) SECTIONS { . = 0x400000 + SIZEOF_HEADERS; .rodata : { *(.rodata*) } .eh_frame : { *(.eh_frame) }
+		. = ALIGN(0x1000); text_from = .; .text : { *(.text*) . = ALIGN(16); $inner } $outer
+		.more : { *(.more) } . = ALIGN(0x1000); .data : { *(.data*) } }" >ends.ld
+	for ld in bfd gold lld; do
+		have ld.$ld || { skip "unused/ends/$side/$ld" "no ld.$ld"; continue; }
+		gcc -O2 -ffreestanding -fno-stack-protector -nostdlib -static -no-pie -fno-pic -fuse-ld=$ld $walk ends.c -Wl,-T,ends.ld \
+			-Wl,--emit-relocs,--build-id=none -o ends 2>log || { skip "unused/ends/$side/$ld" "$(first_line log)"; continue; }
+		"$ICFOLD" -q --gc-functions --allow-growth ends -o ends.out 2>log
+		check "unused/ends/$side/$ld" "$(first_line log)" test "$(./ends; echo $?)" = "$(./ends.out; echo $?)"
+		"$ICFOLD" verify --gc-functions ends ends.out >log 2>&1
+		check "unused/ends/$side/$ld/verify" "$(problems log)" grep -q '^equal' log
+		[ $side != end ] || check "unused/ends/$ld/gone" "$(names ends.out | tr '\n' ' ')" test -z "$(names ends.out | grep dead_)"
+	done
+done
 # Jump tables that something else refers to: a word of data, a slot of the GOT, another function from the middle.  The functions whose
 # tables they are have no other users.
 cat >offered.S <<'S'

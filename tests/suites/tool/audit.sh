@@ -355,4 +355,27 @@ check audit/html-nothing-else "left behind: $left" test -z "$left"
 check audit/html-no-network "$(grep -oE "(src|href) *= *[\"'][^#d][^\"']*|@import|https?://[^\"' ]*" page.html | head -n 1)" test -z "$(grep -oE "(src|href) *= *[\"'][^#d][^\"']*|@import|https?://[^\"' ]*" page.html)"
 run r --html=/dev/null prog
 check audit/html-device "status $rc, /dev/null: $(stat -c %F /dev/null)" test $rc = 0 -a -c /dev/null
+
+# --- code that the program may write to stays as it is: the audit and the summary say so, and nothing untrue of names and sources
+cat >writable.c <<'END'
+__attribute__((noinline)) int one(int a) { for (int i = 0; i < a; i++) a ^= i * 3; return a * 7 + 1; }
+__attribute__((noinline)) int two(int a) { for (int i = 0; i < a; i++) a ^= i * 3; return a * 7 + 1; }
+void _start(void) { int n = one(2) + two(3); __asm__ volatile("syscall" : : "a"(60), "D"(n & 127)); }
+END
+for how in -e_start -N; do
+	gcc -O1 -g -fno-ipa-icf -fno-pic -no-pie -nostdlib -static -Wl,$how,--emit-relocs writable.c -o writable 2>log ||
+		{ skip "audit/writable$how" "$(first_line log)"; continue; }
+	said=0
+	[ $how != -N ] || said=1
+	"$ICFOLD" audit writable >text && "$ICFOLD" --summary --allow-growth writable -o writable.out >summary && "$ICFOLD" audit --format=json writable >json
+	check "audit/writable$how/audit" "$(sed -n 2p text)" test "$(grep -c '^writable: all code is in' text)" = $said
+	check "audit/writable$how/summary" "$(first_line summary)" test "$(grep -c '^all code is in .* that the program may write to' summary)" = $said
+	check "audit/writable$how/names" "$(grep '^names' text)" test -z "$(grep '^names: none' text)"
+	check "audit/writable$how/names-json" "$(grep '"names"' json)" grep -q '"names": "symbols"' json
+	check "audit/writable$how/sources" "$(grep '^sources' text)" test -z "$(grep '^sources: not known' text)"
+	"$ICFOLD" audit --html=writable.html writable >log 2>&1
+	check "audit/writable$how/html" "$(first_line log)" grep -q "\"writable\":$([ $said = 1 ] && echo true || echo false)" writable.html
+done
+strip -o writable.bare writable && "$ICFOLD" audit writable.bare >text
+check audit/writable/stripped "$(sed -n 2,3p text)" grep -q '^names: none' text
 finish
