@@ -111,9 +111,7 @@ static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 		if (ph->p_align & (ph->p_align - 1))
 			return elfrw_error_at(
 				NULL, at, "segment %u has an alignment that is no power of two", i);
-		/* GNU ld writes an empty segment for a program header that holds nothing. */
-		if (ph->p_align > 1 && ph->p_memsz &&
-		    ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
+		if (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
 			return elfrw_error_at(
 				NULL, at, "segment %u: offset and address differ modulo alignment",
 				i);
