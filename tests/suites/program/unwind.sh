@@ -349,7 +349,7 @@ X
 biased() { # CC LINKER RELOCS
 	local name=unwind/biased/$1/$2/$3 prog=$WORK/biased/p run="" at where tab frame
 	local flags=(-O2 -fno-ipa-icf "-fuse-ld=$2" -fPIE -pie)
-	[ "$3" = none ] || flags+=(-Wl,--emit-relocs)
+	[ "$3" = none ] || flags+=("-Wl,--emit-relocs")
 	[ "$1" = gcc ] || run="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 	if ! $1 "${flags[@]}" -DBIAS='"0x2000"' "$WORK/biased/p.c" -o "$prog" 2>"$WORK/log"; then
 		skip "$name" "does not build: $(first_line "$WORK/log")"
