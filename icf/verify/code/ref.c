@@ -177,6 +177,11 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 		icf_vcode_note_taken(at, r->target);
 	}
 	icf_vcode_note_outside(at, r->target);
+	/* Pages of code get their permissions by such an address. */
+	if (!r->branch && !icf_v_in_exec(&v->claim, r->target) && !(r->target & 4095) &&
+	    (r->found & 4095))
+		icf_vcode_bad(at, ICF_VC_OBSERVED, "end of the code, which is the end of a page",
+			      r->insn, r->target, r->found);
 	if (is_acceptable(at, r)) {
 		if (icf_vcode_literals(at, r->target)) {
 			unsigned size = at->loads ? icf_vcode_load_size(at, r->insn) : 0;

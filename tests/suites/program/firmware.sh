@@ -3,6 +3,8 @@
 # processor's table of exception vectors.  They are built with linker scripts, print what they find, and must print the same.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/plant.sh
+. "$TESTS/lib/plant.sh"
 start_suite firmware
 cat >sys.h <<'END'
 typedef unsigned long u64;
@@ -109,6 +111,7 @@ for case in data:"":"AT(ADDR(.text) + SIZEOF(.text))":"":_start aligned:"":"":".
 	IFS=: read -r name code data end entry <<<"$case"
 	script "$code" "$data" "$end" "$entry" >"$name.ld"
 	built gcc "$name.ld" copied.c || continue
+	cp prog "$name"
 	if [ "$name" != entry ]; then
 		judge "firmware/$name"
 		continue
@@ -183,4 +186,15 @@ elif built aarch64-linux-gnu-gcc vectors.ld vectors.c; then
 	run_program() { qemu-aarch64 "$3" >"$1" 2>&1; }
 	judge firmware/vectors
 fi
+
+# Planted: the fold did not ask for these things.  verify must notice.
+cd "$ROOT" || exit 1
+plant mutant/layout icf/infer/place 's/^\tjudge_layout(prog);/\t(void)judge_layout;/' &&
+	for name in data aligned entry; do
+		[ -x "$WORK/$name" ] || { skip "mutant/$name" "no program"; continue; }
+		"$WORK/layout" -q --allow-growth "$WORK/$name" -o "$WORK/wrong" 2>"$WORK/log"
+		"$ICFOLD" verify "$WORK/$name" "$WORK/wrong" >"$WORK/log" 2>&1
+		rc=$?
+		check "mutant/$name" "verify says $rc: $(tail -n 1 "$WORK/log")" test $rc = 1
+	done
 finish
