@@ -19,7 +19,7 @@
 #include "dwarf/calls/vtables.h"
 #include "dwarf/return_address.h"
 #include "elfrw/base/search.h"
-#include "icf/refs/guard.h"
+#include "icf/apply/guess.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,31 +299,13 @@ static bool decoded(const struct job *j, uint64_t site)
 	return lo < j->found.call.len && j->found.call.data[lo].site == site;
 }
 
-/* Is C the guess of a compiler, `if (p == f) f(); else p();`?  If addresses merge, P may have been
- * any function that shares its code with f.  All direct calls of such functions count, in code that
- * takes the address of one. */
-static bool is_guess(const struct icf_apply *a, const struct elfrw_section *got,
-		     const struct icf_call *c)
+static struct elfrw_err *take_direct(struct job *j, struct icf_guesses *g)
 {
-	const struct elfrw_addrmap *map = &a->plan->map;
-	const struct icf_unit *u = &a->prog->unit.data[c->caller];
-	const struct icf_ref *ref = icf_unit_refs(a->prog, u);
-	if (a->opt->mode != ICF_MODE_ALL || map->in_place)
-		return false;
-	for (uint32_t r = 0; r < u->n_ref; r++) {
-		uint32_t t = icf_taken_by(a->prog, got, u, &ref[r]);
-		if (t != ICF_NONE && map->unit[t].kept == map->unit[c->callee].kept)
-			return true;
-	}
-	return false;
-}
-
-static struct elfrw_err *take_found(struct job *j)
-{
-	const struct elfrw_section *got = elfrw_image_section(j->a->prog->img, ".got");
 	for (size_t i = 0; i < j->found.call.len; i++) {
 		const struct icf_call *c = &j->found.call.data[i];
-		if (is_guess(j->a, got, c))
+		bool guess;
+		ELFRW_TRY(icf_guesses_ask(g, j->a, c, &guess));
+		if (guess)
 			continue;
 		j->stats->tail += c->tail;
 		if (j->die[c->callee])
@@ -331,6 +313,17 @@ static struct elfrw_err *take_found(struct job *j)
 		else
 			j->stats->no_die++;
 	}
+	return NULL;
+}
+
+static struct elfrw_err *take_found(struct job *j)
+{
+	struct icf_guesses g;
+	struct elfrw_err *err = icf_guesses_init(&g, j->a);
+	if (!err)
+		err = take_direct(j, &g);
+	icf_guesses_deinit(&g);
+	ELFRW_TRY(err);
 	for (size_t i = 0; i < j->found.vcall.len; i++)
 		ELFRW_TRY(
 			push_virtual(j, j->found.vcall.data[i].site, j->found.vcall.data[i].slot));

@@ -381,6 +381,13 @@ def subprograms(n):
     return debug(funcs(n), unit(0, *[subprogram(fname(k)) for k in range(n)]))
 
 
+@kind(4000)
+def guesses(n):
+    """A function of N calls that takes N addresses of others."""
+    text = funcs(4) + func("f4", "subq $8,%rsp", *["lea f2(%rip),%rax\ncall f", "lea f3(%rip),%rax\ncall f1"] * (n // 2), "addq $8,%rsp\nret")
+    return debug(text, unit(0, *[subprogram(fname(k)) for k in range(5)]))
+
+
 @kind(30000)
 def dies(n):
     return debug(funcs(2), unit(0, subprogram("f"), *[".uleb128 7\n.asciz \"v\"\n.quad %d" % k for k in range(n)], subprogram("f1")))

@@ -28,27 +28,55 @@ static uint8_t *find_merged(const struct icf_v *v)
 	return merged;
 }
 
+/* What a unit takes of the addresses of a copy. */
+enum { TAKES = 1, TAKES_FOLDED = 2 /* computes that of a function folded into it */ };
+
+/* Notes in TAKES, by copy, or forgets (CLEAR), what the unit of taken[FIRST] takes.  Returns the
+ * index of the first one that another unit takes. */
+static size_t note_unit(const struct icf_v *v, const uint8_t *merged, size_t first, bool clear,
+			uint8_t *takes)
+{
+	const uint32_t unit = v->taken.data[first].unit;
+	size_t k = first;
+	for (; k < v->taken.len && v->taken.data[k].unit == unit; k++) {
+		const struct icf_vtaken *t = &v->taken.data[k];
+		const uint32_t copy = copy_of(v, t->target);
+		if (clear)
+			takes[copy] = 0;
+		else if (merged[copy])
+			takes[copy] |= TAKES | (!t->loaded && t->target != copy ? TAKES_FOLDED : 0);
+	}
+	return k;
+}
+
+/* Both lists are in the units' order. */
+static void mark_calls(struct icf_v *v, const uint8_t *merged, uint8_t *takes)
+{
+	size_t i = 0, next;
+	for (size_t first = 0; first < v->taken.len; first = next) {
+		const uint32_t unit = v->taken.data[first].unit;
+		next = note_unit(v, merged, first, false, takes);
+		while (i < v->call.len && v->call.data[i].unit < unit)
+			i++;
+		for (; i < v->call.len && v->call.data[i].unit == unit; i++) {
+			struct icf_vcall *c = &v->call.data[i];
+			const uint8_t what = takes[copy_of(v, c->target)];
+			c->optional |= (what & TAKES) != 0;
+			c->guess |= (what & TAKES_FOLDED) != 0;
+		}
+		note_unit(v, merged, first, true, takes);
+	}
+}
+
 struct elfrw_err *icf_v_mark_guesses(struct icf_v *v)
 {
 	if (!v->taken.len)
 		return NULL;
-	uint8_t *merged = find_merged(v);
-	if (!merged)
-		return &elfrw_err_nomem;
-	size_t first = 0; /* of those of the call's unit: both lists are in the units' order */
-	for (size_t i = 0; i < v->call.len; i++) {
-		struct icf_vcall *c = &v->call.data[i];
-		const uint32_t copy = copy_of(v, c->target);
-		while (first < v->taken.len && v->taken.data[first].unit < c->unit)
-			first++;
-		for (size_t k = first; k < v->taken.len && v->taken.data[k].unit == c->unit; k++) {
-			const struct icf_vtaken *t = &v->taken.data[k];
-			if (!merged[copy] || copy_of(v, t->target) != copy)
-				continue;
-			c->optional = true;
-			c->guess |= !t->loaded && t->target != copy;
-		}
-	}
+	uint8_t *merged = find_merged(v), *takes = calloc(v->claim.unit.len + 1, 1);
+	const bool ok = merged && takes;
+	if (ok)
+		mark_calls(v, merged, takes);
+	free(takes);
 	free(merged);
-	return NULL;
+	return ok ? NULL : &elfrw_err_nomem;
 }

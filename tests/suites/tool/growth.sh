@@ -71,6 +71,11 @@ of abbreviation-tables 3000 2 100 verify
 of depth 32000 2 60 verify
 of function-ranges 32000 2 100 verify
 
+# Calls of merged functions in code that takes their addresses.
+python3 "$TESTS/growth/gen.py" guesses 40000 "$WORK"
+bounded "guesses/fold --icf=all" 1 60 "$ICFOLD" -q --icf=all "$WORK/guesses.40000" -o "$WORK/guesses"
+bounded "guesses/verify --icf=all" 2 60 "$ICFOLD" verify --icf=all "$WORK/guesses.40000" "$WORK/guesses"
+
 # refused KIND N COMMAND TEXT: a file out of all proportion is refused; verify does so within a second of processor time.
 refused() {
 	local name="$1 is refused by $3" file=$WORK/$1.$2
