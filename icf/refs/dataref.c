@@ -10,6 +10,7 @@
 #include "elfrw/base/sort.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
+#include "icf/infer/parts.h"
 #include "icf/program/program.h"
 #include "icf/refs/ref.h"
 #include <stdlib.h>
@@ -313,7 +314,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	    elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
 		icf_pin_tag(prog, &sym, sym.st_value + addend);
 	/* In a position-independent file the dynamic relocations count. */
-	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4)) {
+	if (d.kind == ELFRW_RELOC_ABS && prog->img->pic) {
 		if (d.size == 8 && elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
 			judge_astray(prog, &sym, r, sym.st_value + addend);
 		return NULL;
@@ -330,6 +331,12 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		return in_code ? elfrw_error_at(rel->name, at, "%s against code is not supported",
 						d.name)
 			       : NULL;
+	if (d.size < 4) {
+		if (in_code)
+			icf_infer_loose(prog, r->r_offset,
+					"a word of two bytes or one leads to code");
+		return NULL;
+	}
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
 		judge_astray(prog, &sym, r, field);
@@ -339,10 +346,6 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 			       ? push(prog, r->r_offset, field, d.size, ICF_DATA_ADDRESS, false)
 			       : NULL;
 	}
-	if (d.size < 4)
-		return in_code ? elfrw_error_at(rel->name, at, "%s in data is not supported",
-						d.name)
-			       : NULL;
 	if (d.size == 4)
 		field = (uint64_t)(int64_t)(int32_t)field;
 	uint64_t target = r->r_offset + field;

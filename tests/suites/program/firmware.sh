@@ -180,6 +180,36 @@ SECTIONS {
 	.data : { *(.data*) *(.bss*) } :d
 }
 END
+
+# Words that are too short to hold another address: distances of two bytes, and addresses below 64 KiB.
+cat >short.c <<'END'
+#include "sys.h"
+extern const short ways[];
+__asm__(".section .rodata.ways, \"a\"\n.balign 2\nways:\n.irp k, 1,2,3,4,5,6\n.short twin_\\k - .\n.endr\n.text\n");
+void run(void)
+{
+	work();
+	for (int n = 0; n < 6; n++)
+		show(((u64(*)(u64 *, u64))((const char *)(ways + n) + ways[n]))(words, 8 - n));
+	sys(EXIT, 0, 0, 0);
+}
+__asm__(".globl _start\n.type _start, %function\n_start: and $-16, %rsp\ncall run\nud2\n.size _start, . - _start\n");
+END
+sed -e 's/ - \.\\n/\\n/' -e 's/(const char \*)(ways + n) + ways\[n\]/(u64)(unsigned short)ways[n]/' short.c >low.c
+for name in short low; do
+	at=0x400000
+	[ $name = short ] || at=0x4000
+	sed "s/0x400000/$at/; s/ \*(.vectors)//" vectors.ld >$name.ld
+	built gcc $name.ld $name.c || continue
+	cp prog $name
+	[ $name = low ] || judge firmware/$name
+	# No process may use the lowest pages.
+	for mode in --icf=safe --icf=all; do
+		"$ICFOLD" -q --allow-growth $mode prog -o prog.out 2>log
+		check "firmware/$name/places$mode" "$(first_line log)" test "$(nm prog | grep ' t\|T ' | sort)" = "$(nm prog.out | grep ' t\|T ' | sort)"
+	done
+done
+
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
 	skip firmware/vectors "no compiler for AArch64, or nothing runs its programs"
 elif built aarch64-linux-gnu-gcc vectors.ld vectors.c; then
@@ -194,6 +224,14 @@ plant mutant/layout icf/infer/place 's/^\tjudge_layout(prog);/\t(void)judge_layo
 		[ -x "$WORK/$name" ] || { skip "mutant/$name" "no program"; continue; }
 		"$WORK/layout" -q --allow-growth "$WORK/$name" -o "$WORK/wrong" 2>"$WORK/log"
 		"$ICFOLD" verify "$WORK/$name" "$WORK/wrong" >"$WORK/log" 2>&1
+		rc=$?
+		check "mutant/$name" "verify says $rc: $(tail -n 1 "$WORK/log")" test $rc = 1
+	done
+plant mutant/words icf/refs/dataref 's/^\t\tif (in_code)$/\t\tif (0)/' &&
+	for name in short low; do
+		[ -x "$WORK/$name" ] || { skip "mutant/$name" "no program"; continue; }
+		"$WORK/words" -q --allow-growth --icf=all "$WORK/$name" -o "$WORK/wrong" 2>"$WORK/log"
+		"$ICFOLD" verify --icf=all "$WORK/$name" "$WORK/wrong" >"$WORK/log" 2>&1
 		rc=$?
 		check "mutant/$name" "verify says $rc: $(tail -n 1 "$WORK/log")" test $rc = 1
 	done
