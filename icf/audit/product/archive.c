@@ -94,7 +94,7 @@ static bool send_member(struct reader *r)
 		close(r->m.fd);
 	r->m.fd = -1;
 	r->m.error[0] = 0;
-	r->m.none = false;
+	r->m.none = r->m.elf = false;
 	return n >= 0;
 }
 
@@ -189,6 +189,7 @@ static bool write_all(int fd, const uint8_t *p, size_t n)
 static bool take_elf(struct reader *r, struct archive *a, uint8_t *block, ssize_t *n)
 {
 	int fd = icf_archive_nameless();
+	r->m.elf = true;
 	if (fd < 0)
 		return send_error(r, "no temporary file can be made");
 	r->m.size = 0;

@@ -22,6 +22,7 @@ struct icf_archive_member {
 	char name[ICF_ARCHIVE_NAME]; /* in the archive; parts of nested archives end in ':' */
 	char error[256];             /* not empty: what is wrong with the archive, or the member */
 	bool none;                   /* with an error: it is no archive */
+	bool elf;                    /* it begins as an ELF file does */
 	char package[ICF_PACKAGE];   /* the name of the package that it is in; empty: none */
 };
 

@@ -14,6 +14,7 @@
 #include "icf/audit/product/analyse.h"
 #include "icf/audit/product/archive.h"
 #include "icf/audit/product/collect.h"
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +35,8 @@
 #define BATCH_MOST  (16 << 20)
 #define MAX_JOBS    64
 #define WHY         480
-#define SECOND_TRY  4 /* times the memory of the first one */
+#define DIGEST      64 /* hexadecimal digits, SHA-256 */
+#define SECOND_TRY  4  /* times the memory of the first one */
 enum { LAST_ATTEMPT = 2 };
 
 /* Memory that the analysis of a file of SIZE bytes may be expected to take.  Programs of this
@@ -175,6 +177,12 @@ static void close_member(struct icf_product_file *f)
 	f->fd = -1;
 }
 
+/* Does an error, as elfrw/image.h words them, say that the file has an end that is not there? */
+static bool is_truncated(const char *why)
+{
+	return strncmp(why, "truncated: ", 11) == 0;
+}
+
 static struct elfrw_err *take_message(struct run *r, const struct message *m, bool alone)
 {
 	struct icf_product_file *f = &r->p->file.data[m->file];
@@ -190,7 +198,8 @@ static struct elfrw_err *take_message(struct run *r, const struct message *m, bo
 	close_member(f);
 	f->facts = m->facts;
 	f->state = ICF_FILE_DONE;
-	f->unread = m->no_memory;
+	/* A file that ends too early was once longer: something is missing. */
+	f->unread = m->no_memory || (!m->ok && is_truncated(m->why));
 	if (m->no_memory)
 		return icf_product_bad(f, "needs more memory than --memory allows");
 	return m->ok ? NULL : icf_product_bad(f, "%s", m->why);
@@ -331,6 +340,24 @@ static bool has_programs(const struct run *r, uint32_t at)
 	return false;
 }
 
+/* Layers of container images are named by a digest of their contents (OCI: blobs/sha256/DIGEST,
+ * Docker: DIGEST/layer.tar), which is another one in each build.  Where the name of what is in them
+ * begins, in NAME from AT on. */
+static size_t behind_digests(const char *name, size_t at)
+{
+	size_t digits = 0;
+	bool digest = false;
+	for (size_t k = at; k < strlen(name); k++) {
+		digits = isxdigit((unsigned char)name[k]) ? digits + 1 : 0;
+		digest |= digits == DIGEST;
+		if (name[k] == ':' && digest) {
+			at = k + 1;
+			digest = false;
+		}
+	}
+	return at;
+}
+
 /* Takes the next member of the archives, when nothing else waits. */
 static struct elfrw_err *next_member(struct run *r)
 {
@@ -362,7 +389,7 @@ static struct elfrw_err *next_member(struct run *r)
 			snprintf(m.error, sizeof m.error, "has no ELF files in it");
 		return m.error[0] ? icf_product_bad(&p->file.data[at], "%s", m.error) : NULL;
 	}
-	const bool unread = m.error[0] && has_programs(r, r->reading);
+	const bool unread = m.error[0] && (m.elf || has_programs(r, r->reading));
 	const struct icf_product_file *of = &p->file.data[r->reading];
 	size_t n = strlen(of->name) + strlen(m.name) + 2, at = of->rel;
 	/* Of an archive that was asked for, the members' names alone are the same in another. */
@@ -383,6 +410,7 @@ static struct elfrw_err *next_member(struct run *r)
 		return &elfrw_err_nomem;
 	}
 	f->unread = unread;
+	at = behind_digests(f->name, at);
 	f->rel = at < strlen(f->name) ? at : 0;
 	f->size = m.size;
 	f->fd = m.fd;

@@ -364,6 +364,20 @@ for limit in 0 1G; do
 	echo $? >rc.$limit
 done
 check product/max-growth "$(cat rc.0 rc.1G)" test "$(cat rc.0 rc.1G)" = $'1\n0'
+# Layers of container images are named by their contents: what is in them is the same file in both.
+for k in old new; do
+	mkdir -p "image.$k/blobs/sha256" "layer.$k/bin"
+	cp $k/* "layer.$k/bin"
+	tar -C "layer.$k" --sort=name -cf layer.tar bin
+	mv layer.tar "image.$k/blobs/sha256/$(sha256sum layer.tar | cut -d ' ' -f 1)"
+	tar -C "image.$k" -cf "image.$k.tar" blobs
+done
+"$ICFOLD" audit --json --diff old new >plain.json 2>err
+for what in "image.old.tar image.new.tar" "image.old image.new"; do
+	# shellcheck disable=SC2086
+	"$ICFOLD" audit --json --diff $what >diff.json 2>err
+	check "product/layers $what" "$(first_line err)" test "$(jq -c '[.files[] | [.kind, .change]]' diff.json)" = "$(jq -c '[.files[] | [.kind, .change]]' plain.json)"
+done
 
 # --- annotations
 "$ICFOLD" audit --diff --format=github old new >github.txt 2>err

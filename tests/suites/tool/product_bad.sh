@@ -119,7 +119,9 @@ fi
 # What was not read as a whole is under no limit; without one it is a line of the report.
 mkdir parts && cp program parts/a && { cat program; head -c 1000000 /dev/urandom; } >parts/b && tar -C parts --sort=name -czf parts.tgz a b && head -c 500000 parts.tgz >cut.tgz
 mkdir below && cp cut.tgz program below && mkdir texts2 && cp program texts2 && printf 'PK\3\4 and no archive' >texts2/x.zip
-for what in "0 parts.tgz" "2 cut.tgz" "2 below" "0 texts2" "0 --diff parts.tgz parts.tgz" "2 --diff parts.tgz cut.tgz" "2 --diff cut.tgz parts.tgz"; do
+mkdir cut && cp program cut && head -c $(($(stat -c %s program) / 2)) program >cut/trunc
+mkdir first && cp program first && tar -C parts -cf - b | head -c 700000 >first/cut.tar
+for what in "0 parts.tgz" "2 cut.tgz" "2 cut" "2 first" "2 cut/program cut/trunc" "2 below" "0 texts2" "0 --diff parts.tgz parts.tgz" "2 --diff parts.tgz cut.tgz" "2 --diff cut.tgz parts.tgz"; do
 	for limit in --max-duplicated=1M --max-growth=1M ""; do
 		case "$what $limit" in *diff*) ;; *growth*) continue ;; esac
 		# shellcheck disable=SC2086
