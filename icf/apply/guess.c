@@ -1,3 +1,4 @@
+/* guess.c: see guess.h.  What a caller takes is read once, for all of its calls. */
 #include "icf/apply/guess.h"
 #include "icf/refs/guard.h"
 #include <stdlib.h>
