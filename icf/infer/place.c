@@ -102,6 +102,9 @@ static struct elfrw_err *pin_vectors(struct icf_program *prog)
 
 struct elfrw_err *icf_infer_places(struct icf_program *prog)
 {
+	/* Such a word holds a distance from anywhere, to anywhere in a function. */
+	for (uint32_t i = 0; i < prog->unit.len && prog->short_words; i++)
+		icf_pin_unit(prog, i);
 	judge_layout(prog);
 	return pin_vectors(prog);
 }

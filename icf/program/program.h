@@ -308,6 +308,7 @@ struct icf_program {
 	bool inferred;     /* no relocations of code were kept; see infer/infer.h */
 	const char *loose; /* why nothing may move (folding is then in place), or NULL */
 	uint64_t loose_at; /* the place that shows it */
+	bool short_words;  /* words of two bytes or one lead to code, by their relocations */
 };
 
 static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog,

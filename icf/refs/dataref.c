@@ -332,9 +332,11 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 						d.name)
 			       : NULL;
 	if (d.size < 4) {
-		if (in_code)
+		if (in_code) {
+			prog->short_words = true;
 			icf_infer_loose(prog, r->r_offset,
 					"a word of two bytes or one leads to code");
+		}
 		return NULL;
 	}
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);

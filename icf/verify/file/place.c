@@ -38,6 +38,8 @@ static bool has_short_words(const struct elfrw_image *in)
 	return false;
 }
 
+static const char short_words[] = "has words of two bytes or one that lead to code";
+
 static const char *why_still(const struct icf_vclaim *c)
 {
 	const struct elfrw_image *in = &c->in;
@@ -47,19 +49,23 @@ static const char *why_still(const struct icf_vclaim *c)
 			return "is loaded elsewhere than it runs";
 	if (in->ehdr.e_entry && !icf_v_in_exec(c, in->ehdr.e_entry))
 		return "is entered outside of its code";
-	return has_short_words(in) ? "has words of two bytes or one that lead to code" : NULL;
+	return NULL;
 }
 
 void icf_v_check_places(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	const char *why = why_still(c);
+	/* They may lead to anywhere in a function, so none folds. */
+	const bool literal = has_short_words(&c->in);
+	const char *why = literal ? short_words : why_still(c);
 	char name[200];
 	for (uint32_t i = 0; why && i < c->unit.len; i++) {
 		const struct icf_vunit *u = &c->unit.data[i];
-		if (u->entry != u->old || (u->body != u->old && !(u->flags & ICF_V_FOLDED)))
+		if (u->entry != u->old ||
+		    (u->body != u->old && (literal || !(u->flags & ICF_V_FOLDED))))
 			icf_vlog_bad(
 				log, ICF_VC_OBSERVED,
 				"place: %s: expected it where it was, since the file %s, found 0x%llx",
-				icf_v_where(c, u->old, name), why, ICF_VX(u->entry));
+				icf_v_where(c, u->old, name), why,
+				ICF_VX(u->entry != u->old ? u->entry : u->body));
 	}
 }

@@ -210,6 +210,33 @@ for name in short low; do
 	done
 done
 
+# Such a word may lead into the middle of a function: a label of one that equals another.
+cat >inside.c <<'END'
+#include "sys.h"
+extern const short inside[];
+__asm__(".irp k, a,b\n.section .text.in_\\k, \"ax\"\n.globl in_\\k\n.type in_\\k, %function\nin_\\k:\n.cfi_startproc\nmov %edi, %eax\nimul $7, %eax\n"
+	".Lin_\\k: add $5, %eax\nxor %edi, %eax\nimul $77, %eax\nadd $5, %eax\nxor %edi, %eax\nret\n.cfi_endproc\n.size in_\\k, . - in_\\k\n.endr\n"
+	".section .rodata.inside, \"a\"\n.balign 2\ninside:\n.short .Lin_a - inside, .Lin_b - inside\n.text\n");
+u64 in_a(u64), in_b(u64);
+void run(void)
+{
+	work();
+	show(in_a(3) + in_b(4));
+	for (int n = 0; n < 2; n++) {
+		unsigned ret = n + 1;
+		__asm__("call *%1" : "+a"(ret) : "r"((const char *)inside + inside[n]), "D"(n) : "memory");
+		show(ret);
+	}
+	sys(EXIT, 0, 0, 0);
+}
+__asm__(".globl _start\n.type _start, %function\n_start: and $-16, %rsp\ncall run\nud2\n.size _start, . - _start\n");
+END
+sed "s/ \*(.vectors)//" vectors.ld >inside.ld
+if built gcc inside.ld inside.c -mno-red-zone; then
+	cp prog inside
+	judge firmware/inside
+fi
+
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
 	skip firmware/vectors "no compiler for AArch64, or nothing runs its programs"
 elif built aarch64-linux-gnu-gcc vectors.ld vectors.c; then
@@ -227,8 +254,8 @@ plant mutant/layout icf/infer/place 's/^\tjudge_layout(prog);/\t(void)judge_layo
 		rc=$?
 		check "mutant/$name" "verify says $rc: $(tail -n 1 "$WORK/log")" test $rc = 1
 	done
-plant mutant/words icf/refs/dataref 's/^\t\tif (in_code)$/\t\tif (0)/' &&
-	for name in short low; do
+plant mutant/words icf/refs/dataref 's/^\t\tif (in_code) {$/\t\tif (0) {/' &&
+	for name in short low inside; do
 		[ -x "$WORK/$name" ] || { skip "mutant/$name" "no program"; continue; }
 		"$WORK/words" -q --allow-growth --icf=all "$WORK/$name" -o "$WORK/wrong" 2>"$WORK/log"
 		"$ICFOLD" verify --icf=all "$WORK/$name" "$WORK/wrong" >"$WORK/log" 2>&1
